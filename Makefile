@@ -1,0 +1,69 @@
+# Everything headway needs is installed into .venv by the first command that needs it.
+
+PYTHON    ?= python3
+WORKERS   ?= 2
+DEMO_ARGS ?=
+TEST_ARGS ?=
+
+EXTRAS    := postgres,dev
+INSTALLED := .venv/installed-in
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench .venv
+
+help:
+	@echo 'make demo    watch a small ETL run             DEMO_ARGS="--for 20" ends it after 20 seconds'
+	@echo 'make test    run the tests on SQLite and PostgreSQL        TEST_ARGS="-k capacity" picks some'
+	@echo 'make check   format, lint, import layers, types'
+	@echo 'make bench   run every benchmark'
+	@echo 'make .venv   install only              PYTHON=python3.12 picks the interpreter for a new .venv'
+
+demo: $(INSTALLED)
+	@.venv/bin/headway demo $(DEMO_ARGS)
+
+test: $(INSTALLED)
+	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TEST_ARGS)
+
+check: $(INSTALLED)
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/lint-imports
+	.venv/bin/mypy
+
+bench: $(INSTALLED)
+	@set -e; for script in benchmarks/[!_]*.py; do \
+	  name=$$(basename "$$script" .py); \
+	  echo "== $$name"; \
+	  .venv/bin/python -m "benchmarks.$$name"; \
+	done
+
+.venv: $(INSTALLED)
+	@:
+
+# The file is written last and names the checkout: an installation that was interrupted, was moved
+# or has lost its interpreter is made anew. One that is only out of date is brought up to date.
+INTACT := $(shell test "$$(cat $(INSTALLED) 2>&1)" = "$(CURDIR)" && .venv/bin/python -c 'print("yes")')
+ifneq ($(INTACT),yes)
+.PHONY: $(INSTALLED)
+endif
+
+PIP_INSTALL = .venv/bin/python -m pip install --disable-pip-version-check -c constraints.txt
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "headway needs Python 3.11 or newer, but $(PYTHON) is not ($$($(PYTHON) --version 2>&1)):" \
+	    "install one (Debian: apt install python3 python3-venv) or name one (make PYTHON=python3.12 ...)." >&2; \
+	  exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "headway needs Python's venv module with pip, and $(PYTHON) has none:" \
+	    "install it (Debian: apt install python3-venv)." >&2; \
+	  exit 1; }
+	@echo "installing headway into .venv (about a minute, once) …"
+	@test "$(INTACT)" = yes || $(PYTHON) -m venv --clear .venv
+	@rm -f $@
+	@{ $(PIP_INSTALL) hatchling editables && $(PIP_INSTALL) --no-build-isolation -e '.[$(EXTRAS)]'; } \
+	  >.venv/install.log 2>&1 || { \
+	  tail -n 20 .venv/install.log >&2; \
+	  echo "headway was not installed: pip's last words are above, all of them in .venv/install.log." >&2; \
+	  exit 1; }
+	@echo "$(CURDIR)" >$@

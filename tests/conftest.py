@@ -1,0 +1,89 @@
+"""Fixtures every test may ask for: fresh databases of both kinds, and no silent skips in CI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import hypothesis
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from tests.postgres_server import PostgresUnavailable, shared_server
+
+hypothesis.settings.register_profile("headway", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("headway")
+
+
+@pytest.fixture(scope="session")
+def postgres_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of this process's own database on the run's PostgreSQL server."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    temporary = tmp_path_factory.getbasetemp()
+    name = worker or "main"
+    try:
+        with shared_server(temporary.parent if worker else temporary) as server:
+            with psycopg.connect(server, autocommit=True) as connection:
+                connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+            yield server.replace("/postgres?", f"/{name}?")
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def postgres_url(postgres_database: str) -> Iterator[str]:
+    """SQLAlchemy's URL of an empty PostgreSQL schema; all that is in it goes with the test."""
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        schema = Identifier(name := f"test_{os.urandom(6).hex()}")
+        connection.execute(SQL("CREATE SCHEMA {}").format(schema))
+        address = postgres_database.replace("postgresql:", "postgresql+psycopg:")
+        yield f"{address}&options=-csearch_path%3D{name}"
+        # A test that leaves a transaction open fails here instead of hanging.
+        connection.execute("SET lock_timeout = '10s'")
+        connection.execute(SQL("DROP SCHEMA {} CASCADE").format(schema))
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The URL of an SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'headway.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a fresh, empty database; the test runs once on each kind."""
+    return str(request.getfixturevalue({"sqlite": "sqlite_url"}.get(request.param, "postgres_url")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs PostgreSQL, so that `-m postgresql` picks it."""
+    for item in items:
+        chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if "postgres_database" in getattr(item, "fixturenames", ()) or "postgresql" in chosen:
+            item.add_marker("postgresql")
+
+
+def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if (
+        report.skipped
+        and not hasattr(report, "wasxfail")
+        and os.environ.get("HEADWAY_TESTS_NO_SKIP")
+    ):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and HEADWAY_TESTS_NO_SKIP is set: {report.longrepr}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    refuse_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    refuse_skip(report)
+    return report
