@@ -1,0 +1,50 @@
+"""The dead letter: a manifest that failed too often and waits for a person."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class DeadLetterStatus(StrEnum):
+    """Whether a person has looked at it yet, and what they decided."""
+
+    AWAITING_INTERVENTION = "awaiting_intervention"
+    RETRIED = "retried"
+    ACKNOWLEDGED = "acknowledged"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One dead letter as it is stored."""
+
+    id: int
+    manifest_id: int
+    status: DeadLetterStatus
+    dead_lettered_at: datetime
+    reason: str
+    failures: int
+    resolved_at: datetime | None
+    resolution_note: str | None
+
+
+def failed_too_often(failures: int, max_retries: int) -> bool:
+    """Whether a manifest with this many consecutive failures becomes a dead letter.
+
+    ``max_retries`` counts attempts in all, so 3 means three failures; a manifest that has not
+    failed is never dead-lettered, not even with ``max_retries=0``.
+
+    >>> [failed_too_often(n, 3) for n in (0, 2, 3)]
+    [False, False, True]
+    >>> failed_too_often(0, 0)
+    False
+    """
+    return failures >= max(max_retries, 1)
+
+
+def dead_letter_reason(failures: int, max_retries: int) -> str:
+    """The sentence stored with a dead letter.
+
+    >>> dead_letter_reason(3, 3)
+    'max retries exceeded: 3 failures, at most 3 allowed'
+    """
+    return f"max retries exceeded: {failures} failures, at most {max_retries} allowed"

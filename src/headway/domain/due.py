@@ -1,0 +1,118 @@
+"""Is a manifest due? Decided from its schedule, what is settled, and ``now``; nothing else.
+
+``settled_until`` is the nominal time up to which the occurrences of a manifest are settled (run,
+skipped, cancelled or acknowledged). The time of the last success plays no part, so a manual run
+just before ten o'clock cannot swallow the ten o'clock run.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from headway.domain.schedule import Once, Schedule
+
+AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
+"""The due time of an interval or cron manifest that has never run: before every real ``now``."""
+
+
+class MisfirePolicy(StrEnum):
+    """What to do with occurrences missed by more than the misfire threshold.
+
+    >>> MisfirePolicy("do_nothing") is MisfirePolicy.DO_NOTHING
+    True
+    """
+
+    FIRE_ONCE_NOW = "fire_once_now"
+    DO_NOTHING = "do_nothing"
+
+
+@dataclass(frozen=True)
+class Due:
+    """The answer for one manifest, with its reason.
+
+    ``scheduled_for`` is the newest nominal occurrence not later than ``now``; setting
+    ``settled_until`` to it settles every past occurrence and no future one. With ``due`` it is
+    what the run stands for; without ``due`` it was missed and is skipped; None means that no
+    unsettled occurrence has passed. On a first run it is ``now``. ``next_at`` is the next
+    occurrence once that is settled, hence when to look again; None means never.
+
+    >>> Due(True, AT_ONCE, None, "first run").due
+    True
+    """
+
+    due: bool
+    scheduled_for: datetime | None
+    next_at: datetime | None
+    reason: str
+
+
+def due_at(schedule: Schedule, settled_until: datetime | None) -> datetime | None:
+    """Return when *schedule* is due next: maybe in the past, :data:`AT_ONCE`, or None for never.
+
+    >>> from headway.domain.schedule import every
+    >>> due_at(every(hours=1), datetime(2025, 1, 1, 9, tzinfo=UTC)).hour
+    10
+    """
+    if settled_until is not None:
+        return schedule.next_after(settled_until)
+    if isinstance(schedule, Once):
+        return schedule.at
+    return None if schedule.kind == "none" else AT_ONCE
+
+
+def is_due(schedule: Schedule, settled_until: datetime | None, now: datetime) -> bool:
+    """Return whether an unsettled occurrence of *schedule* has come, misfires aside.
+
+    >>> from headway.domain.schedule import every
+    >>> is_due(every(hours=1), None, datetime(2025, 1, 1, tzinfo=UTC))
+    True
+    """
+    when = due_at(schedule, settled_until)
+    return when is not None and when <= now
+
+
+def decide(
+    schedule: Schedule,
+    settled_until: datetime | None,
+    now: datetime,
+    misfire_policy: MisfirePolicy,
+    misfire_threshold: timedelta,
+) -> Due:
+    """Return whether to run now, what that run stands for, and when to look again.
+
+    >>> from headway.domain.schedule import every
+    >>> ten, later = datetime(2025, 1, 1, 10, tzinfo=UTC), datetime(2025, 1, 1, 13, 2, tzinfo=UTC)
+    >>> policy, minute = MisfirePolicy.DO_NOTHING, timedelta(minutes=1)
+    >>> decide(every(minutes=5), ten, later, policy, minute).due
+    False
+    """
+    when = due_at(schedule, settled_until)
+    if when is None:
+        return Due(False, None, None, "has no further occurrence by time")
+    if when > now:
+        return Due(False, None, when, f"not due before {_text(when)}")
+    newest = _newest_occurrence(schedule, settled_until, now)
+    following = schedule.next_after(newest)
+    if settled_until is None and not isinstance(schedule, Once):
+        return Due(True, newest, following, "first run")
+    overdue = now - when
+    if overdue <= misfire_threshold or isinstance(schedule, Once):
+        return Due(True, newest, following, f"due since {_text(when)}")
+    if misfire_policy is MisfirePolicy.FIRE_ONCE_NOW:
+        return Due(True, newest, following, f"overdue by {overdue}, fires once now")
+    if now - newest <= misfire_threshold:
+        return Due(True, newest, following, f"due since {_text(newest)}, earlier ones were missed")
+    reason = f"missed {_text(newest)} by more than the misfire threshold of {misfire_threshold}"
+    return Due(False, newest, following, reason)
+
+
+def _newest_occurrence(
+    schedule: Schedule, settled_until: datetime | None, now: datetime
+) -> datetime:
+    if settled_until is not None:
+        return schedule.latest(settled_until, now) or now
+    return schedule.at if isinstance(schedule, Once) else now
+
+
+def _text(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,135 @@
+"""The execution: the record of one attempt, and the states it may move through."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from headway.errors import IllegalTransition
+
+
+class ExecutionState(StrEnum):
+    """Where an attempt stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    HANDED_BACK = "handed_back"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing may change this execution any more.
+
+        >>> ExecutionState.COMPLETED.terminal
+        True
+        """
+        return not TRANSITIONS[self]
+
+
+TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
+    ExecutionState.PENDING: frozenset(
+        {
+            ExecutionState.IN_PROGRESS,
+            ExecutionState.FAILED,
+            ExecutionState.CANCELLED,
+            ExecutionState.HANDED_BACK,
+        }
+    ),
+    ExecutionState.IN_PROGRESS: frozenset(
+        {
+            ExecutionState.COMPLETED,
+            ExecutionState.FAILED,
+            ExecutionState.CANCELLED,
+            ExecutionState.HANDED_BACK,
+        }
+    ),
+    ExecutionState.COMPLETED: frozenset(),
+    ExecutionState.FAILED: frozenset(),
+    ExecutionState.CANCELLED: frozenset(),
+    ExecutionState.HANDED_BACK: frozenset(),
+}
+
+
+def check_transition(current: ExecutionState, wanted: ExecutionState) -> None:
+    """Raise :class:`IllegalTransition` unless *current* may become *wanted*.
+
+    >>> check_transition(ExecutionState.PENDING, ExecutionState.IN_PROGRESS)
+    """
+    if wanted not in TRANSITIONS[current]:
+        raise IllegalTransition(current, wanted)
+
+
+class FailureCode(StrEnum):
+    """Names recorded as the exception type where headway itself ended the attempt."""
+
+    JOB_TIMEOUT = "JobTimeout"
+    STALE_PENDING = "StalePendingTimeout"
+    STALE_IN_PROGRESS = "StaleInProgressTimeout"
+    WORKER_LOST = "WorkerLost"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, ready to be stored: the step, and the exception as bounded plain text.
+
+    >>> Failure("load", "ValueError", "no rows").step
+    'load'
+    """
+
+    step: str
+    type: str
+    message: str
+    traceback: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The failure in one line, without its traceback.
+
+        >>> Failure("load", "ValueError", "no rows").summary
+        'load: ValueError: no rows'
+        """
+        first_line = self.message.partition("\n")[0]
+        return f"{self.step}: {self.type}: {first_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended.
+
+    >>> Outcome(ExecutionState.COMPLETED).state.terminal
+    True
+    """
+
+    state: ExecutionState
+    failure: Failure | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One attempt, live or finished. Its id is the epoch handed to user code as fencing token."""
+
+    id: int
+    entry_id: int
+    manifest_id: int | None
+    external_id: str | None
+    group_name: str | None
+    workflow: str
+    input: str
+    source: str
+    priority: int
+    attempt: int
+    state: ExecutionState
+    scheduled_for: datetime | None
+    dispatched_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    owner: str | None
+    cancel_requested: bool
+    running_step: str | None
+    step_started_at: datetime | None
+    progress: float | None
+    progress_note: str | None
+    failure: Failure | None
+    output: str | None

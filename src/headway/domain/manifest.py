@@ -1,0 +1,128 @@
+"""The manifest: what runs, with which input, when, and in which group."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from headway.domain.names import checked_name
+from headway.domain.schedule import Schedule
+from headway.domain.work_queue import PRIORITY_MAX, PRIORITY_MIN
+from headway.errors import DefinitionError
+
+
+def checked_priority(subject: str, value: int) -> int:
+    """*value* if it is a priority, else an error that says what one is.
+
+    >>> checked_priority("group 'etl'", 31)
+    31
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not PRIORITY_MIN <= value <= PRIORITY_MAX:
+        raise DefinitionError(
+            f"{subject}: priority = {value!r}: must be a whole number from {PRIORITY_MIN} to "
+            f"{PRIORITY_MAX}; for example 10"
+        )
+    return value
+
+
+def _checked_cap(subject: str, value: int | None) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and (not whole or value < 1):
+        raise DefinitionError(
+            f"{subject}: max_active_jobs = {value!r}: must be a whole number of at least 1, or "
+            "None for no cap; for example 4"
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Group:
+    """A named set of manifests with a cap, a priority and an on/off switch.
+
+    >>> Group("delta", max_active_jobs=4, priority=20).max_active_jobs
+    4
+    """
+
+    name: str
+    max_active_jobs: int | None = None
+    priority: int = 0
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", checked_name("group", self.name))
+        subject = f"group {self.name!r}"
+        _checked_cap(subject, self.max_active_jobs)
+        checked_priority(subject, self.priority)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A declared manifest: everything the code says about one job.
+
+    ``input`` is the encoded input; ``None`` for ``max_retries`` and ``timeout`` means the
+    deployment's default.
+    """
+
+    external_id: str
+    workflow: str
+    input: str
+    input_type: str
+    schedule: Schedule
+    group: Group
+    priority: int = 0
+    max_retries: int | None = None
+    timeout: timedelta | None = None
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "external_id", checked_name("external_id", self.external_id))
+        checked_priority(self.external_id, self.priority)
+        _check_max_retries(self.external_id, self.max_retries)
+        _check_timeout(self.external_id, self.timeout)
+
+
+def _check_max_retries(subject: str, value: int | None) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and (not whole or not 0 <= value <= 1000):
+        raise DefinitionError(
+            f"{subject}: max_retries = {value!r}: must be a whole number from 0 to 1000; "
+            "for example 3"
+        )
+
+
+def _check_timeout(subject: str, value: timedelta | None) -> None:
+    if value is None:
+        return
+    span = timedelta(seconds=1), timedelta(days=366)
+    if not isinstance(value, timedelta) or not span[0] <= value <= span[1]:
+        raise DefinitionError(
+            f"{subject}: timeout = {value!r}: must be a timedelta from 1 second to 366 days; "
+            "for example timedelta(minutes=20)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDispatchView:
+    """A manifest as the ManifestManager looks at it: definition, state and guards in one row.
+
+    The counts and flags are computed in the database for these manifests alone.
+    """
+
+    manifest_id: int
+    external_id: str
+    workflow: str
+    input: str
+    input_type: str
+    schedule: Schedule
+    enabled: bool
+    max_retries: int | None
+    group_id: int
+    group_name: str
+    group_priority: int
+    group_enabled: bool
+    settled_until: datetime | None
+    wake_at: datetime | None
+    failed_count: int = 0
+    has_awaiting_dead_letter: bool = False
+    has_queued_work: bool = False
+    has_active_execution: bool = False
+    has_successful_execution: bool = False

@@ -1,0 +1,59 @@
+"""What may be a name: external ids, groups and workflow names share one rule."""
+
+import unicodedata
+
+from headway.domain.text import shown
+from headway.errors import DefinitionError
+
+NAME_LIMIT = 255
+
+_ZERO_WIDTH_JOINER = "\u200d"
+_EMOJI_CATEGORIES = frozenset({"So", "Sk", "Mn"})
+_REFUSED_CATEGORIES = {
+    "Cc": "must not contain control characters such as newline, tab or NUL",
+    "Zl": "must not contain line separators",
+    "Zp": "must not contain paragraph separators",
+    "Cf": "must not contain invisible characters such as zero-width and text-direction marks",
+    "Cs": "must not contain lone surrogates",
+}
+
+
+def checked_name(kind: str, value: object) -> str:
+    """*value* in Unicode's composed form (NFC) if it may be a name, else an error saying why not.
+
+    >>> checked_name("external_id", "extract-users/2024 🚀")
+    'extract-users/2024 🚀'
+    """
+    if not isinstance(value, str):
+        raise _refused(kind, value, "must be a string")
+    # Rebuilt from its characters because a StrEnum member would be stored by its member name.
+    name = unicodedata.normalize("NFC", "".join(value))
+    if rule := _broken_rule(name):
+        raise _refused(kind, value, rule)
+    return name
+
+
+def _refused(kind: str, value: object, rule: str) -> DefinitionError:
+    return DefinitionError(f"{kind} = {shown(value)}: {rule}; for example 'extract-users'")
+
+
+def _broken_rule(name: str) -> str | None:
+    if not name:
+        return "must not be empty"
+    if len(name) > NAME_LIMIT:
+        return f"must have at most {NAME_LIMIT} characters, not {len(name)}"
+    for position, character in enumerate(name):
+        rule = _REFUSED_CATEGORIES.get(unicodedata.category(character))
+        if rule and not _joins_emoji(name, position):
+            return f"{rule} (U+{ord(character):04X} at position {position + 1})"
+    return "must not start or end with whitespace" if name != name.strip() else None
+
+
+def _joins_emoji(name: str, position: int) -> bool:
+    """Whether the character is the joiner inside an emoji, its one honest use in a name."""
+    return (
+        name[position] == _ZERO_WIDTH_JOINER
+        and 0 < position < len(name) - 1
+        and unicodedata.category(name[position - 1]) in _EMOJI_CATEGORIES
+        and unicodedata.category(name[position + 1]) == "So"
+    )

@@ -1,0 +1,89 @@
+"""The work queue entry: the intent to run once, whatever asked for it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+PRIORITY_MIN = 0
+PRIORITY_MAX = 31
+
+
+class Source(StrEnum):
+    """Where an entry comes from."""
+
+    SCHEDULE = "schedule"
+    DEPENDENT = "dependent"
+    ACTIVATION = "activation"
+    TRIGGER = "trigger"
+    RERUN = "rerun"
+    REQUEUE = "requeue"
+    AD_HOC = "ad_hoc"
+
+    @property
+    def automatic(self) -> bool:
+        """Whether headway itself decided that this should run.
+
+        >>> Source.SCHEDULE.automatic, Source.TRIGGER.automatic
+        (True, False)
+        """
+        return self in AUTOMATIC
+
+
+AUTOMATIC = frozenset({Source.SCHEDULE, Source.DEPENDENT, Source.ACTIVATION})
+
+
+class EntryStatus(StrEnum):
+    """What has become of an entry; ``dispatched`` entries live on as their execution."""
+
+    QUEUED = "queued"
+    HELD = "held"
+    DISPATCHED = "dispatched"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry about to be queued.
+
+    >>> NewEntry(workflow="extract", source=Source.AD_HOC, input="null").priority
+    0
+    """
+
+    workflow: str
+    source: Source
+    input: str
+    input_type: str = ""
+    priority: int = 0
+    manifest_id: int | None = None
+    group_id: int | None = None
+    scheduled_at: datetime | None = None
+    scheduled_for: datetime | None = None
+    attempts: int = 0
+    max_attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WorkQueueEntry:
+    """One entry as the dispatcher reads it, with what its manifest and group say about it."""
+
+    id: int
+    workflow: str
+    source: Source
+    priority: int
+    created_at: datetime
+    manifest_id: int | None
+    group_id: int | None
+    external_id: str | None
+    group_name: str | None
+    group_priority: int
+    group_max_active_jobs: int | None
+
+
+def entry_priority(group_priority: int, boost: int = 0) -> int:
+    """The priority an automatic entry is stored with, never above the highest there is.
+
+    >>> entry_priority(5, boost=16), entry_priority(20, boost=16)
+    (21, 31)
+    """
+    return min(group_priority + boost, PRIORITY_MAX)

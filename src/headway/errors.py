@@ -1,0 +1,128 @@
+"""Every exception headway raises on purpose.
+
+::
+
+    HeadwayError
+    ├── DefinitionError (ValueError)    something declared in code is wrong
+    │   ├── InputError                  the input does not fit the workflow's declared type
+    │   └── ScheduleError               a schedule that could never mean anything
+    ├── SettingsError (ValueError)      a setting is unknown or out of range
+    ├── AppNotFound (LookupError)       "module:app" names nothing that can be run
+    ├── UnknownWorkflow (LookupError)   no registered workflow has this name
+    ├── ManifestNotFound (LookupError)  no manifest has this external id
+    ├── StepFailed                      a step of a workflow raised; the cause is what it raised
+    ├── IllegalTransition               an execution cannot move between these states
+    ├── SchemaError                     the database's schema does not fit this version
+    │   ├── SchemaMissing
+    │   ├── SchemaOutdated
+    │   └── SchemaTooNew
+    ├── DatabaseUnavailable             the database cannot be opened or reached
+    ├── MissingExtra (ImportError)      an optional part is used but not installed
+    └── JobCancelled                    raised inside a run whose cancellation was requested
+"""
+
+
+class HeadwayError(Exception):
+    """Base of all errors headway raises: ``except HeadwayError`` catches every one of them."""
+
+
+class DefinitionError(HeadwayError, ValueError):
+    """A workflow or manifest is declared wrongly; raised at the declaring call."""
+
+
+class InputError(DefinitionError):
+    """An input does not fit the type its workflow declares."""
+
+
+class ScheduleError(DefinitionError):
+    """A schedule is malformed or can never fire."""
+
+
+class SettingsError(HeadwayError, ValueError):
+    """A setting is unknown or out of range; the message lists every problem found."""
+
+
+class AppNotFound(HeadwayError, LookupError):
+    """``module:app`` does not lead to a :class:`headway.Headway`."""
+
+
+class UnknownWorkflow(HeadwayError, LookupError):
+    """No workflow is registered under this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"workflow {name!r} is not registered here; decorate its function with @hw.workflow"
+        )
+        self.name = name
+
+
+class ManifestNotFound(HeadwayError, LookupError):
+    """No manifest has this external id."""
+
+    def __init__(self, external_id: str) -> None:
+        super().__init__(f"no manifest has the external id {external_id!r}")
+        self.external_id = external_id
+
+
+class StepFailed(HeadwayError):
+    """A step of a workflow raised an exception, which is this one's ``__cause__``."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(f"step {step!r} failed")
+        self.step = step
+
+
+class IllegalTransition(HeadwayError):
+    """An execution was asked to move between two states that are not connected."""
+
+    def __init__(self, current: str, wanted: str) -> None:
+        super().__init__(f"an execution that is {current} cannot become {wanted}")
+        self.current = current
+        self.wanted = wanted
+
+
+class SchemaError(HeadwayError):
+    """The database's schema does not fit this version of headway."""
+
+
+class SchemaMissing(SchemaError):
+    """The database holds no headway tables yet."""
+
+    def __init__(self) -> None:
+        super().__init__("the database has no headway tables yet; run: headway db migrate")
+
+
+class SchemaOutdated(SchemaError):
+    """The database is older than this version of headway."""
+
+    def __init__(self, found: int, needed: int) -> None:
+        super().__init__(
+            f"the database is at schema version {found}, this headway needs {needed}; "
+            "run: headway db migrate"
+        )
+
+
+class SchemaTooNew(SchemaError):
+    """The database was migrated by a newer headway; this one must not touch it."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(
+            f"the database is newer (schema version {found}) than this headway knows ({known}); "
+            "upgrade headway on this machine"
+        )
+
+
+class DatabaseUnavailable(HeadwayError):
+    """The database cannot be opened or reached."""
+
+
+class MissingExtra(HeadwayError, ImportError):
+    """An optional part of headway is used but its packages are not installed."""
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs an extra: pip install 'headway[{extra}]'")
+        self.extra = extra
+
+
+class JobCancelled(HeadwayError):
+    """Raised inside a run whose cancellation was requested."""

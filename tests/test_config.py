@@ -1,0 +1,220 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from headway.config import Settings, unknown_variables, variable_name
+from headway.domain.due import MisfirePolicy
+from headway.domain.retry import RetryPolicy
+from headway.domain.setting_values import as_text, parse_duration
+from headway.errors import SettingsError
+
+NAMES = [
+    *["manager_enabled", "dispatcher_enabled", "manager_polling_interval"],
+    *["dispatcher_polling_interval", "max_active_jobs", "exclude_from_max_active_jobs"],
+    *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_dispatch_attempts"],
+    *["dependent_priority_boost", "default_max_retries", "default_retry_delay"],
+    *["retry_backoff_multiplier", "max_retry_delay", "default_job_timeout"],
+    *["stale_pending_timeout", "stale_in_progress_timeout", "default_misfire_policy"],
+    *["default_misfire_threshold", "prune_orphaned_manifests", "retention_period"],
+    *["dead_letter_retention_period", "auto_purge_dead_letters", "cleanup_interval"],
+    *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
+    *["seeding_attempts", "seeding_base_delay"],
+]
+
+
+def problems(environ: dict[str, str] | None = None, **keywords: Any) -> list[str]:
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_sources(environ or {}, **keywords)
+    lines = str(refused.value).split("\n")
+    assert all(len(line) < 300 for line in lines)
+    return lines
+
+
+def test_the_settings_are_these() -> None:
+    assert list(Settings.model_fields) == NAMES
+
+
+def test_defaults() -> None:
+    settings = Settings.from_sources({})
+    assert settings.max_active_jobs == 10
+    assert settings.stale_in_progress_timeout == timedelta(hours=1)
+    assert settings.default_misfire_policy is MisfirePolicy.FIRE_ONCE_NOW
+    assert settings.prune_orphaned_manifests is False
+    assert settings.worker_count >= 1
+    assert settings.retry_policy == RetryPolicy()
+
+
+def test_keywords_win_over_variables_win_over_defaults() -> None:
+    environ = {"HEADWAY_MAX_ACTIVE_JOBS": "4", "HEADWAY_WORKER_COUNT": "3", "PATH": "/bin"}
+    settings = Settings.from_sources(environ, worker_count=7)
+    assert (settings.worker_count, settings.max_active_jobs) == (7, 4)
+    assert settings.delete_batch_size == 1000
+
+
+def test_a_keyword_hides_even_a_broken_variable() -> None:
+    assert Settings.from_sources({"HEADWAY_WORKER_COUNT": "x"}, worker_count=7).worker_count == 7
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError):
+        Settings().max_active_jobs = 5
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("max_active_jobs", "none", None),
+        ("max_active_jobs", "", None),
+        ("max_queued_jobs_per_cycle", "None", None),
+        ("max_work_queue_entries_per_cycle", " 7 ", 7),
+        ("manager_enabled", "false", False),
+        ("manager_enabled", "ON", True),
+        ("exclude_from_max_active_jobs", "etl, report", ("etl", "report")),
+        ("exclude_from_max_active_jobs", "", ()),
+        ("default_misfire_policy", "do_nothing", MisfirePolicy.DO_NOTHING),
+        ("retry_backoff_multiplier", "1.5", 1.5),
+        ("retry_backoff_multiplier", "3", 3.0),
+        ("shutdown_timeout", "0", timedelta(0)),
+        ("shutdown_timeout", "90", timedelta(seconds=90)),
+        ("shutdown_timeout", "1h30m", timedelta(minutes=90)),
+        ("retention_period", "90d", timedelta(days=90)),
+    ],
+)
+def test_variables_are_read_as_text(name: str, text: str, value: object) -> None:
+    settings = Settings.from_sources({variable_name(name): text})
+    assert getattr(settings, name) == value
+    assert type(getattr(settings, name)) is type(value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_default_can_be_written_as_a_variable(name: str) -> None:
+    default = getattr(Settings(), name)
+    settings = Settings.from_sources({variable_name(name): as_text(default)})
+    assert getattr(settings, name) == default
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *[("90s", 90), ("5m", 300), ("1h", 3600), ("30d", 2592000), ("1h30m", 5400), ("0.5s", 0.5)],
+        *[(90, 90), (0.25, 0.25), ("1d2h3m4s", 93784), (timedelta(days=1), 86400), ("15", 15)],
+    ],
+)
+def test_durations(text: object, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *[True, None, "", "h", "5 parsecs", "m5", "1m1h", "-5s", "\u0663s", "1e3", float("nan")],
+        *[float("inf"), 1e300, "9" * 5000, "9" * 60 + "d", b"5s", [5]],
+    ],
+)
+def test_what_is_no_duration_is_refused(value: object) -> None:
+    (line,) = problems(cleanup_interval=value)
+    assert line.startswith("cleanup_interval=")
+    assert line.endswith("for example cleanup_interval='1h'")
+
+
+@given(st.integers(0, 3653 * 86400).map(lambda n: timedelta(seconds=n)))
+def test_durations_as_text_round_trip(duration: timedelta) -> None:
+    assert parse_duration(as_text(duration)) == duration
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("max_active_jobs", 0, "whole number from 1"),
+        ("max_active_jobs", "5", "whole number from 1"),
+        ("max_active_jobs", 1.5, "or none"),
+        ("worker_count", True, "from 1 to 1024"),
+        ("worker_count", None, "from 1 to 1024"),
+        ("dependent_priority_boost", 32, "from 0 to 31"),
+        ("dependent_priority_boost", -1, "from 0 to 31"),
+        ("default_max_retries", -1, "from 0"),
+        ("retry_backoff_multiplier", 0.9, "from 1 to 100"),
+        ("retry_backoff_multiplier", float("nan"), "from 1 to 100"),
+        ("polling_interval", 0, "0.01 seconds"),
+        ("polling_interval", timedelta.max, "10 years"),
+        ("default_misfire_policy", "later", "fire_once_now or do_nothing"),
+        ("manager_enabled", "true", "true or false"),
+        ("manager_enabled", 1, "true or false"),
+        ("exclude_from_max_active_jobs", "etl", "list of workflow names"),
+        ("exclude_from_max_active_jobs", [""], "list of workflow names"),
+        ("exclude_from_max_active_jobs", [len], "list of workflow names"),
+    ],
+)
+def test_bad_keywords_are_refused(name: str, value: object, rule: str) -> None:
+    (line,) = problems({}, **{name: value})
+    assert line.startswith(f"{name}=")
+    assert rule in line
+    assert f"for example {name}=" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *[("worker_count", ""), ("worker_count", "four"), ("manager_enabled", "maybe")],
+        *[("retention_period", "none"), ("max_active_jobs", "-1"), ("max_active_jobs", "1_0")],
+        *[("retry_backoff_multiplier", "inf"), ("shutdown_timeout", "soon\n")],
+    ],
+)
+def test_bad_variables_are_refused_under_their_own_name(name: str, text: str) -> None:
+    (line,) = problems({variable_name(name): text})
+    assert line.startswith(f"{variable_name(name)}=")
+    assert f"for example {variable_name(name)}=" in line
+
+
+def test_all_problems_are_listed_at_once() -> None:
+    lines = problems(
+        {"HEADWAY_WORKER_COUNT": "x", "HEADWAY_MAX_RETRY_DELAY": "1m"},
+        max_actve_jobs=3,
+        dependent_priority_boost=99,
+        default_job_timeout="2h",
+    )
+    assert len(lines) == 5
+    assert "max_actve_jobs is not a setting; did you mean max_active_jobs?" in lines
+
+
+def test_a_keyword_like_nothing_gets_no_suggestion() -> None:
+    assert problems(zzz=1) == ["zzz is not a setting"]
+
+
+def test_stale_in_progress_timeout_must_be_above_the_job_timeout() -> None:
+    assert problems(default_job_timeout=timedelta(hours=1)) == [
+        "stale_in_progress_timeout='1h' must be above default_job_timeout='1h', "
+        "for example stale_in_progress_timeout='2h'"
+    ]
+    Settings(default_job_timeout="59m59s")
+
+
+def test_max_retry_delay_must_not_be_below_the_first() -> None:
+    (line,) = problems({"HEADWAY_MAX_RETRY_DELAY": "1m"})
+    assert line == (
+        "HEADWAY_MAX_RETRY_DELAY=1m must be at least default_retry_delay='5m', "
+        "for example HEADWAY_MAX_RETRY_DELAY=10m"
+    )
+    Settings(default_retry_delay="1h", max_retry_delay="1h")
+
+
+def test_unknown_variables_are_reported_with_the_nearest_name() -> None:
+    environ = {
+        "HEADWAY_MAX_ACTIV_JOBS": "4",
+        "HEADWAY_QQQ": "1",
+        "HEADWAY_MAX_ACTIVE_JOBS": "4",
+        "HEADWAY_DATABASE_URL": "sqlite://",
+        "HEADWAY_TESTS_POSTGRES": "1",
+        "HEADWAY_TEST_SLOW": "1",
+        "HOME": "/root",
+    }
+    assert unknown_variables(environ) == [
+        "HEADWAY_MAX_ACTIV_JOBS is not a setting and is ignored; "
+        "did you mean HEADWAY_MAX_ACTIVE_JOBS?",
+        "HEADWAY_QQQ is not a setting and is ignored",
+    ]
+    assert Settings.from_sources(environ).max_active_jobs == 4
