@@ -1,0 +1,21 @@
+"""headway runs many related jobs under control, with a complete record of what happened."""
+
+from headway.definition.app import Headway
+from headway.domain.manifest import Group
+from headway.domain.schedule import cron, every, once
+from headway.errors import HeadwayError, JobCancelled
+from headway.run import Run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Group",
+    "Headway",
+    "HeadwayError",
+    "JobCancelled",
+    "Run",
+    "__version__",
+    "cron",
+    "every",
+    "once",
+]

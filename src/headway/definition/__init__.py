@@ -1,0 +1,1 @@
+"""What the user writes: workflows with typed inputs, manifests, and the application they form."""

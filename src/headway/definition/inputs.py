@@ -1,0 +1,232 @@
+"""Typed inputs: what a workflow's declared type accepts, how it is stored and read again.
+
+Stored inputs are ASCII JSON, so that every database and every terminal holds every input. JSON
+goes through :mod:`json` and pydantic sees Python values only: pydantic's own JSON cannot carry
+lone surrogates.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from types import NoneType
+from typing import Any, Literal, NoReturn
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from headway.definition.problems import Path, Problem, one_line
+from headway.domain.text import shown
+from headway.errors import DefinitionError, InputError
+from headway.steps import type_name
+
+MAX_INPUT_BYTES = 256_000
+MAX_INPUT_DEPTH = 32
+# Python refuses to write or read longer ones, unless told otherwise per process.
+MAX_INTEGER_DIGITS = 4300
+
+_LARGEST_INTEGER: int = 10**MAX_INTEGER_DIGITS - 1
+_NOT_FINITE = "NaN and infinity cannot be stored as JSON"
+
+
+class InputType:
+    """The declared type of a workflow's input; ``None`` stands for a workflow without one.
+
+    >>> InputType(list[int]).name
+    'list[int]'
+    """
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.name = type_name(annotation)
+        self._adapter = _adapter(annotation, self.name)
+        # A misspelt field must not be dropped silently, but who declared `extra` meant it.
+        declared = _declares_extra(self._adapter.core_schema)
+        self._extra: Literal["forbid"] | None = None if declared else "forbid"
+
+    def __repr__(self) -> str:
+        return f"InputType({self.name})"
+
+    def encode(self, value: Any, subject: str) -> str:
+        """The JSON text to store for *value*, once it is certain that it can be read again.
+
+        Takes an instance of the declared type or plain data that validates as one.
+
+        >>> InputType(list[int]).encode([1, "2"], "extract-users")
+        '[1,2]'
+        >>> InputType(list[int]).encode([1, "x"], "extract-users")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        headway.errors.InputError: extract-users: input field '[1]' = 'x': Input should be a ...
+        """
+        with self._explained(value, subject, "cannot be stored as JSON"):
+            checked = self._checked(value, self._extra)
+            _refuse_sets_as_lists(value, checked)
+            text = _as_json(self._plain(checked))
+            _refuse_change(checked, self._read(text))
+        return text
+
+    def decode(self, text: str, subject: str) -> Any:
+        """The value behind a stored text, checked against the type as it is declared now.
+
+        Fields that the type no longer has are passed over: a field removed from the code must
+        not fail what was queued before.
+
+        >>> InputType(dict[str, int]).decode('{"users":1}', "extract-users")
+        {'users': 1}
+        """
+        with self._explained(text, subject, "cannot be read"):
+            return self._read(text)
+
+    def _checked(self, value: Any, extra: Literal["forbid"] | None) -> Any:
+        if self.annotation in (None, NoneType) and value is not None:
+            raise Problem((), value, "the workflow takes no input; leave it out")
+        return self._adapter.validate_python(value, extra=extra, by_alias=True, by_name=True)
+
+    def _plain(self, value: Any) -> Any:
+        # By field name, because an alias may differ between validating and serializing.
+        return self._adapter.dump_python(
+            value, mode="json", by_alias=False, round_trip=True, warnings="none"
+        )
+
+    def _read(self, text: str) -> Any:
+        return self._checked(json.loads(text, parse_constant=_refuse_constant), extra=None)
+
+    @contextmanager
+    def _explained(self, value: Any, subject: str, failure: str) -> Iterator[None]:
+        """Turn whatever goes wrong, in pydantic or in the user's validators, into one line."""
+        try:
+            yield
+        except ValidationError as error:
+            raise self._error(subject, Problem.first_of(error)) from None
+        except Problem as problem:
+            raise self._error(subject, problem) from None
+        except Exception as error:
+            rule = f"{failure} ({one_line(_message(error))})"
+            raise InputError(f"{subject}: input = {shown(value)}: {rule}") from error
+
+    def _error(self, subject: str, problem: Problem) -> InputError:
+        try:
+            schema = self._adapter.json_schema()
+        except Exception:  # a type without a JSON schema has no examples, that is all
+            schema = {}
+        return InputError(f"{subject}: input {problem.sentence(schema)}")
+
+
+def _adapter(annotation: Any, name: str) -> TypeAdapter[Any]:
+    try:
+        adapter = TypeAdapter[Any](annotation)
+        adapter.rebuild(raise_errors=True)
+    except Exception as error:
+        reason = one_line(_message(error).partition("\n")[0]).partition(". ")[0]
+        raise DefinitionError(
+            f"input type {name} cannot be checked ({reason}); declare a pydantic model, "
+            "a dataclass, a TypedDict or a builtin type such as dict[str, int]"
+        ) from error
+    return adapter
+
+
+def _declares_extra(schema: Any) -> bool:
+    """Whether a class somewhere in this core schema says itself what to do with unknown keys."""
+    if isinstance(schema, list | tuple):
+        return any(map(_declares_extra, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    # A TypedDict that says nothing has the latter as "ignore".
+    if schema.get("extra_fields_behavior") in ("allow", "ignore"):
+        return True
+    if schema.get("extra_behavior") == "allow":
+        return True
+    children = (child for key, child in schema.items() if key not in ("default", "metadata"))
+    return any(map(_declares_extra, children))
+
+
+def _message(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
+def _as_json(plain: Any) -> str:
+    _refuse_unstorable(plain)
+    text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    if len(text) > MAX_INPUT_BYTES:
+        raise Problem(
+            (),
+            plain,
+            f"is {len(text)} bytes as JSON, more than {MAX_INPUT_BYTES}; "
+            "keep the data elsewhere and pass where it is",
+            kind="size",
+        )
+    return text
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise Problem((), constant, _NOT_FINITE)
+
+
+def _refuse_unstorable(plain: Any, path: Path = ()) -> None:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise Problem(path, plain, _NOT_FINITE)
+    if isinstance(plain, int) and abs(plain) > _LARGEST_INTEGER:
+        raise Problem(path, plain, f"must have at most {MAX_INTEGER_DIGITS} digits")
+    parts = _parts(plain)
+    if parts is not None and len(path) >= MAX_INPUT_DEPTH:
+        raise Problem(path, plain, f"must not be nested more than {MAX_INPUT_DEPTH} levels deep")
+    for key, part in (parts or {}).items():
+        _refuse_unstorable(part, (*path, key))
+
+
+def _refuse_sets_as_lists(given: Any, checked: Any, path: Path = ()) -> None:
+    """Refuse a set where a list is declared: its items come in another order every time."""
+    if given is checked:
+        return
+    if isinstance(given, set | frozenset) and not isinstance(checked, set | frozenset):
+        raise Problem(path, given, "a set has no order; pass a list")
+    parts = _parts(checked) or {}
+    for key, part in (_parts(given) or {}).items():
+        if key in parts:
+            _refuse_sets_as_lists(part, parts[key], (*path, key))
+
+
+def _refuse_change(before: Any, after: Any, path: Path = ()) -> None:
+    """Refuse what JSON would silently turn into something else, such as a tuple key into text."""
+    mine, theirs = _parts(before), _parts(after)
+    if mine is None or theirs is None:
+        same = _same(before, after)
+    else:
+        records = _is_record(before) or _is_record(after)
+        same = mine.keys() == theirs.keys() and (type(before) is type(after) or not records)
+    if not same:
+        nan = isinstance(before, float) and not math.isfinite(before)
+        changed = f"does not survive storage as JSON, it would come back as {shown(after)}"
+        raise Problem(path, before, _NOT_FINITE if nan else changed)
+    for key in mine or ():
+        _refuse_change((mine or {})[key], (theirs or {})[key], (*path, key))
+
+
+def _same(before: Any, after: Any) -> bool:
+    equality: Any = type(before).__eq__
+    if type(before) is type(after) and equality is object.__eq__:
+        return True
+    # In the hour that a clock change repeats, Python calls times of two zones unequal.
+    if isinstance(before, datetime) and isinstance(after, datetime) and before.tzinfo:
+        return before.astimezone(UTC) == after.astimezone(UTC)
+    return bool(before == after)
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, BaseModel) or is_dataclass(value)
+
+
+def _parts(value: Any) -> dict[Any, Any] | None:
+    """The fields, entries or items of a value that has any; lists and tuples are alike in JSON."""
+    if isinstance(value, BaseModel):
+        names = [*type(value).model_fields, *(value.model_extra or ())]
+        return {name: getattr(value, name, None) for name in names}
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name, None) for each in fields(value) if each.init}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return dict(enumerate(value)) if isinstance(value, list | tuple) else None

@@ -1,0 +1,165 @@
+"""The workflows of this process by name: the only way from a stored name to code.
+
+Nothing here imports anything by name: what the database says is looked up, never loaded.
+"""
+
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from headway.definition.inputs import InputType
+from headway.domain.names import checked_name
+from headway.errors import DefinitionError, UnknownWorkflow
+from headway.steps import function_name
+from headway.workflow import Workflow
+
+Function = Callable[..., Any]
+Reference = str | Workflow[Any] | Function
+
+
+@dataclass(frozen=True)
+class RegisteredWorkflow:
+    """A workflow with the type of its input.
+
+    >>> def extract(table: str) -> None: ...
+    >>> Registry().register(None, (extract,), context_type=dict).input_type
+    InputType(str)
+    """
+
+    workflow: Workflow[Any]
+    input_type: InputType
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under and stored by.
+
+        >>> def extract(table: str) -> None: ...
+        >>> Registry().register("extract-users", (extract,), context_type=dict).name
+        'extract-users'
+        """
+        return self.workflow.name
+
+
+class Registry:
+    """Every workflow this process knows.
+
+    >>> registry = Registry()
+    >>> def extract(table: str) -> None: ...
+    >>> registered = registry.register("extract", (extract,), context_type=dict)
+    >>> registry.find("extract") is registry.find(extract) is registered
+    True
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, RegisteredWorkflow] = {}
+        self._names_of: dict[Hashable, list[str]] = {}
+
+    def register(
+        self, name: str | None, steps: Function | Iterable[Function], context_type: type
+    ) -> RegisteredWorkflow:
+        """Make a workflow known; one function needs no name, a chain of steps does.
+
+        The same again changes nothing; other code under a name that is taken is refused.
+
+        >>> def load(table: str) -> None: ...
+        >>> Registry().register(None, (load,), context_type=dict).name
+        'load'
+        """
+        functions = (steps,) if callable(steps) else tuple(steps)
+        given = checked_name("workflow name", _own_name(functions) if name is None else name)
+        workflow: Workflow[Any] = Workflow(given, functions, context_type)
+        if known := self._by_name.get(workflow.name):
+            return _unless_other_code(known, workflow)
+        registered = RegisteredWorkflow(workflow, _input_type(workflow))
+        self._by_name[workflow.name] = registered
+        if len(functions) == 1:
+            self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
+        return registered
+
+    def find(self, reference: Reference) -> RegisteredWorkflow:
+        """The workflow of this name, or the one made of this function.
+
+        >>> Registry().find("extract")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        headway.errors.UnknownWorkflow: workflow 'extract' is not registered here; ...
+        """
+        name = self._name(reference)
+        registered = self._by_name.get(unicodedata.normalize("NFC", name))
+        if registered is None:
+            raise UnknownWorkflow(name)
+        if isinstance(reference, Workflow):
+            _unless_other_code(registered, reference)
+        return registered
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all workflows, sorted.
+
+        >>> Registry().names()
+        ()
+        """
+        return tuple(sorted(self._by_name))
+
+    def _name(self, reference: Reference) -> str:
+        if isinstance(reference, str):
+            return reference
+        if isinstance(reference, Workflow):
+            return reference.name
+        names = self._names_of.get(_key(reference), [])
+        if len(names) > 1:
+            raise DefinitionError(
+                f"function {function_name(reference)!r} is registered as {' and as '.join(names)}; "
+                f"name the one you mean: {names[0]!r}"
+            )
+        if not names:
+            raise UnknownWorkflow(function_name(reference))
+        return names[0]
+
+
+def _key(function: Function) -> Hashable:
+    # A bound method is another object, but an equal one, each time it is looked up.
+    return function if isinstance(function, Hashable) else id(function)
+
+
+def _own_name(functions: tuple[Function, ...]) -> str:
+    if len(functions) != 1:
+        raise DefinitionError(
+            f"a workflow of {len(functions)} steps needs a name; "
+            "write hw.workflow('delta-import', steps=(first, second))"
+        )
+    name = function_name(functions[0])
+    if name == "<lambda>":
+        raise DefinitionError(
+            "a lambda has no name to register it by; write def, or give a name: "
+            "hw.workflow('extract-users', steps=(lambda: ...,))"
+        )
+    return name
+
+
+def _input_type(workflow: Workflow[Any]) -> InputType:
+    first = workflow.steps[0]
+    if first.takes_value and first.value_type in (Any, object):
+        raise DefinitionError(
+            f"workflow {workflow.name!r}: step {first.name!r} takes a value of no declared type; "
+            f"write {first.name}(value: YourType), or dict[str, Any] for any JSON object"
+        )
+    try:
+        return InputType(workflow.input_type)
+    except DefinitionError as error:
+        raise DefinitionError(f"workflow {workflow.name!r}: {error}") from error.__cause__
+
+
+def _unless_other_code(known: RegisteredWorkflow, wanted: Workflow[Any]) -> RegisteredWorkflow:
+    if known.workflow != wanted:
+        raise DefinitionError(
+            f"workflow name = {wanted.name!r}: is already registered with other code "
+            f"({_described(known.workflow)}, now {_described(wanted)}); "
+            f"give one of them another name, for example '{wanted.name}-2'"
+        )
+    return known
+
+
+def _described(workflow: Workflow[Any]) -> str:
+    functions = (step.function for step in workflow.steps)
+    places = (f"{getattr(f, '__module__', '?')}.{function_name(f)}" for f in functions)
+    return " → ".join(places)

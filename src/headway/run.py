@@ -1,0 +1,71 @@
+"""What user code sees of the run it is part of."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from headway.errors import JobCancelled
+
+
+def _ignore(fraction: float, note: str | None) -> None:
+    """Nobody watches a run made by hand."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run a step belongs to; a step that wants it asks for a parameter annotated ``Run``.
+
+    >>> def load(table: str, run: Run) -> None:
+    ...     run.logger.info("loading %s, attempt %d", table, run.attempt)
+    ...     run.progress(0.5, "half of it")
+    >>> load("users", Run(execution_id=7, workflow="load"))
+    """
+
+    execution_id: int
+    workflow: str
+    manifest: str | None = None
+    attempt: int = 1
+    scheduled_for: datetime | None = None
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headway.run"))
+    _report: Callable[[float, str | None], None] = field(default=_ignore, repr=False)
+    _is_cancelled: Callable[[], bool] = field(default=_never, repr=False)
+
+    @property
+    def fencing_token(self) -> int:
+        """A number that rises over all attempts of a manifest; store it with what you write.
+
+        >>> Run(execution_id=7, workflow="load").fencing_token
+        7
+        """
+        return self.execution_id
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked this run to stop; long steps look at it now and then.
+
+        >>> Run(execution_id=7, workflow="load").cancelled
+        False
+        """
+        return self._is_cancelled()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise :class:`JobCancelled` if somebody asked this run to stop.
+
+        >>> Run(execution_id=7, workflow="load").raise_if_cancelled()
+        """
+        if self.cancelled:
+            raise JobCancelled("this run was asked to stop")
+
+    def progress(self, fraction: float, note: str | None = None) -> None:
+        """Say how far this run has come, from 0 to 1, for everyone who watches it.
+
+        >>> Run(execution_id=7, workflow="load").progress(0.25, "first quarter")
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress = {fraction!r}: must be from 0 to 1; for example 0.5")
+        self._report(float(fraction), note)
