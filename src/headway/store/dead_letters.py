@@ -1,0 +1,82 @@
+"""Dead letters: written by the manager, resolved by a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
+from headway.domain.execution import ExecutionState
+from headway.store.tables import dead_letter, execution_history
+from headway.store.transaction import Transaction, among, insert_or_ignore, word
+
+
+@dataclass(frozen=True)
+class NewDeadLetter:
+    """A manifest about to be dead-lettered, and why."""
+
+    manifest_id: int
+    reason: str
+    failures: int
+
+
+def create(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[int]:
+    """Dead-letter manifests with the input that failed; returns the manifests concerned.
+
+    A manifest that already awaits intervention is left out.
+    """
+    if not letters:
+        return []
+    last = _last_failures(tx, [letter.manifest_id for letter in letters])
+    statement = insert_or_ignore(tx, dead_letter).returning(dead_letter.c.manifest_id)
+    rows = [_row(tx, letter, last.get(letter.manifest_id)) for letter in letters]
+    return list(tx.connection.execute(statement, rows).scalars())
+
+
+def _row(tx: Transaction, letter: NewDeadLetter, failed: Any) -> dict[str, Any]:
+    return {
+        "manifest_id": letter.manifest_id,
+        "reason": letter.reason,
+        "failures": letter.failures,
+        "dead_lettered_at": tx.now,
+        "execution_id": failed.id if failed else None,
+        "input": failed.input if failed else None,
+    }
+
+
+def _last_failures(tx: Transaction, manifest_ids: Sequence[int]) -> dict[int, Any]:
+    newest = (
+        select(func.max(execution_history.c.id))
+        .where(
+            among(tx, execution_history.c.manifest_id, manifest_ids),
+            execution_history.c.state == word(ExecutionState.FAILED),
+        )
+        .group_by(execution_history.c.manifest_id)
+    )
+    statement = select(
+        execution_history.c.manifest_id, execution_history.c.id, execution_history.c.input
+    ).where(execution_history.c.id.in_(newest))
+    return {row.manifest_id: row for row in tx.connection.execute(statement)}
+
+
+def awaiting(tx: Transaction) -> list[DeadLetter]:
+    """Every dead letter that still waits for a person, oldest first."""
+    statement = (
+        select(dead_letter)
+        .where(dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION))
+        .order_by(dead_letter.c.id)
+    )
+    return [
+        DeadLetter(
+            id=row.id,
+            manifest_id=row.manifest_id,
+            status=DeadLetterStatus(row.status),
+            dead_lettered_at=row.dead_lettered_at,
+            reason=row.reason,
+            failures=row.failures,
+            resolved_at=row.resolved_at,
+            resolution_note=row.resolution_note,
+        )
+        for row in tx.connection.execute(statement)
+    ]

@@ -1,0 +1,162 @@
+"""Opening the database, and the three ways into it: reading, writing, leading.
+
+SQLite gets two engines: one writer connection per process whose transactions begin IMMEDIATE (a
+deferred one that turns into a writer fails at once instead of waiting), and read-only readers.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, select, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import QueuePool
+
+from headway.errors import DatabaseUnavailable
+from headway.store.transaction import Transaction
+from headway.store.types import Instant
+from headway.store.urls import create_private, parse_url, shown
+
+Clock = Callable[[], datetime]
+
+# What a loop survives by trying again: the database is away, busy, or ended this session.
+TRANSIENT = (OperationalError, PoolTimeout, DBAPIError)
+
+
+class Lock(IntEnum):
+    """What only one server does at a time; the number is part of the lock's key."""
+
+    MIGRATE = 1
+    APPLY = 2
+    MANAGE = 3
+    DISPATCH = 4
+
+
+class Store:
+    """The database headway lives in.
+
+    >>> store = Store("sqlite:///headway.db")  # doctest: +SKIP
+    >>> with store.reading() as tx: ...        # doctest: +SKIP
+    """
+
+    def __init__(self, url: str, *, clock: Clock | None = None, durable: bool = True) -> None:
+        self.url = parse_url(url)
+        self._clock = clock
+        if self.on_postgresql:
+            self._writer = self._reader = _postgresql_engine(self.url)
+        else:
+            create_private(Path(str(self.url.database)))
+            self._writer = _sqlite_engine(self.url, writing=True, durable=durable)
+            self._reader = _sqlite_engine(self.url, writing=False, durable=durable)
+
+    @property
+    def on_postgresql(self) -> bool:
+        """Whether this store lives in PostgreSQL."""
+        return self.url.get_backend_name() == "postgresql"
+
+    def check(self) -> None:
+        """Raise :class:`DatabaseUnavailable` with one line unless the database answers."""
+        try:
+            with self._reader.connect() as connection:
+                connection.execute(text("SELECT 1"))
+        except DBAPIError as error:
+            first = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+            raise DatabaseUnavailable(f"cannot open {shown(self.url)}: {first[0]}") from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that only reads."""
+        with self._reader.begin() as connection:
+            yield Transaction(connection, self._now(connection))
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """A transaction that commits at the end of the block and rolls back on an error."""
+        with self._writer.begin() as connection:
+            yield Transaction(connection, self._now(connection))
+
+    @contextmanager
+    def leading(self, lock: Lock, *, seconds: int = 5) -> Iterator[Transaction | None]:
+        """A writing transaction under *lock*, or None if another server holds it.
+
+        The lock is a statement of its own before the first read, because a snapshot taken in the
+        lock's own statement would be older than the lock. The timeouts free the lock within
+        *seconds* when this process is stopped in the middle.
+        """
+        with self._writer.begin() as connection:
+            if self.on_postgresql and not _try_lock(connection, lock, seconds):
+                yield None
+                return
+            yield Transaction(connection, self._now(connection))
+
+    @contextmanager
+    def listening(self) -> Iterator[Connection]:
+        """A connection outside transactions, for LISTEN and NOTIFY on PostgreSQL."""
+        with self._writer.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    def _now(self, connection: Connection) -> datetime:
+        if self._clock is not None:
+            return self._clock()
+        if self.on_postgresql:
+            moment: datetime = connection.execute(DATABASE_CLOCK).scalar_one()
+            return moment
+        # SQLite runs on this machine only: its clock is ours.
+        return datetime.now(UTC)
+
+
+DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
+
+
+def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
+    limit = f"{seconds}s"
+    statement = text(
+        "SELECT pg_try_advisory_xact_lock("
+        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint)),"
+        " set_config('statement_timeout', :limit, true),"
+        " set_config('lock_timeout', :limit, true),"
+        " set_config('idle_in_transaction_session_timeout', :limit, true)"
+    )
+    return bool(connection.execute(statement, {"lock": int(lock), "limit": limit}).scalar_one())
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    return create_engine(
+        url,
+        pool_size=2,
+        max_overflow=3,
+        connect_args={"application_name": "headway", "connect_timeout": 10},
+    )
+
+
+def _sqlite_engine(url: URL, *, writing: bool, durable: bool) -> Engine:
+    engine = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=1 if writing else 4,
+        max_overflow=0,
+        connect_args={"timeout": 30, "check_same_thread": False, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if not writing:
+            connection.execute("PRAGMA query_only = ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine

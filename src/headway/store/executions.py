@@ -1,0 +1,202 @@
+"""Live executions: claimed by owners, watched while they run, counted against the limits."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, func, select, update
+
+from headway.domain.execution import Execution, ExecutionState, Failure
+from headway.store.tables import execution, executions, manifest
+from headway.store.transaction import Transaction, among, word
+
+PENDING = execution.c.state == word(ExecutionState.PENDING)
+IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
+
+
+@dataclass(frozen=True)
+class Active:
+    """How many executions hold a slot: in all, and per group."""
+
+    total: int
+    by_group: dict[int, int]
+
+
+def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
+    """Count what holds a slot; workflows named in *excluded* hold none."""
+    statement = select(execution.c.group_id, func.count().label("active")).group_by(
+        execution.c.group_id
+    )
+    if excluded:
+        statement = statement.where(~among(tx, execution.c.workflow, excluded))
+    counts = {row.group_id: row.active for row in tx.connection.execute(statement)}
+    by_group = {group: active for group, active in counts.items() if group is not None}
+    return Active(sum(counts.values()), by_group)
+
+
+def claim_pending(
+    tx: Transaction, owner: str, limit: int, workflows: Collection[str]
+) -> list[Execution]:
+    """Start up to *limit* pending executions of known *workflows* in the name of *owner*."""
+    best_first = (
+        select(execution.c.id)
+        .where(PENDING, among(tx, execution.c.workflow, workflows))
+        .order_by(execution.c.priority.desc(), execution.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    return _start(tx, owner, best_first)
+
+
+def claim_one(tx: Transaction, owner: str, execution_id: int) -> Execution | None:
+    """Start this execution in the name of *owner*; None if it is not pending any more."""
+    this_one = select(execution.c.id).where(execution.c.id == execution_id, PENDING)
+    started = _start(tx, owner, this_one.with_for_update(skip_locked=True))
+    return started[0] if started else None
+
+
+def _start(tx: Transaction, owner: str, chosen: Select[tuple[int]]) -> list[Execution]:
+    # Materialised, or the planner may run the LIMITed sub-select once per row.
+    picked = chosen.cte("picked").prefix_with("MATERIALIZED", dialect="postgresql")
+    statement = (
+        update(execution)
+        .where(execution.c.id.in_(select(picked.c.id)))
+        .values(state=word(ExecutionState.IN_PROGRESS), owner=owner, started_at=tx.now)
+        .returning(*execution.c)
+    )
+    started = [to_execution(row) for row in tx.connection.execute(statement)]
+    return sorted(started, key=lambda one: (-one.priority, one.id))
+
+
+def note_step(tx: Transaction, owner: str, execution_id: int, step: str) -> str | None:
+    """Record the running step of an execution that is still *owner*'s.
+
+    Returns why cancellation was requested, ``""`` if it was not, None if it is not ours.
+    """
+    statement = (
+        update(execution)
+        .where(execution.c.id == execution_id, IN_PROGRESS, execution.c.owner == owner)
+        .values(running_step=step, step_started_at=tx.now)
+        .returning(execution.c.cancel_requested, execution.c.cancel_reason)
+    )
+    row = tx.connection.execute(statement).one_or_none()
+    if row is None:
+        return None
+    return (row.cancel_reason or "requested") if row.cancel_requested else ""
+
+
+def note_progress(
+    tx: Transaction, owner: str, execution_id: int, progress: float, note: str | None
+) -> None:
+    """Record how far an execution has come, if it is still *owner*'s."""
+    tx.connection.execute(
+        update(execution)
+        .where(execution.c.id == execution_id, IN_PROGRESS, execution.c.owner == owner)
+        .values(progress=progress, progress_note=note)
+    )
+
+
+def owned_by(tx: Transaction, owner: str) -> list[int]:
+    """The executions that are running in the name of *owner*."""
+    statement = select(execution.c.id).where(IN_PROGRESS, execution.c.owner == owner)
+    return list(tx.connection.execute(statement).scalars())
+
+
+def find(tx: Transaction, execution_id: int) -> Execution | None:
+    """One execution, live or finished."""
+    row = tx.connection.execute(
+        select(executions).where(executions.c.id == execution_id)
+    ).one_or_none()
+    return to_execution(row) if row is not None else None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run as the timeouts look at it."""
+
+    execution_id: int
+    manifest_id: int | None
+    started_at: datetime
+    timeout: timedelta | None
+    cancel_requested: bool
+
+
+def running(tx: Transaction) -> list[Running]:
+    """Every execution in progress with its manifest's own timeout, ad-hoc ones included."""
+    statement = (
+        select(
+            execution.c.id,
+            execution.c.manifest_id,
+            execution.c.started_at,
+            execution.c.cancel_requested,
+            manifest.c.timeout_seconds,
+        )
+        .select_from(execution.outerjoin(manifest, manifest.c.id == execution.c.manifest_id))
+        .where(IN_PROGRESS)
+        .order_by(execution.c.id)
+    )
+    return [
+        Running(
+            row.id,
+            row.manifest_id,
+            row.started_at,
+            None if row.timeout_seconds is None else timedelta(seconds=row.timeout_seconds),
+            row.cancel_requested,
+        )
+        for row in tx.connection.execute(statement)
+    ]
+
+
+def request_cancel(tx: Transaction, execution_ids: Sequence[int], reason: str) -> list[int]:
+    """Flag running executions for cancellation; returns those newly flagged."""
+    if not execution_ids:
+        return []
+    flagged = and_(IN_PROGRESS, ~execution.c.cancel_requested)
+    statement = (
+        update(execution)
+        .where(among(tx, execution.c.id, execution_ids), flagged)
+        .values(cancel_requested=True, cancel_reason=reason)
+        .returning(execution.c.id)
+    )
+    return sorted(tx.connection.execute(statement).scalars())
+
+
+def to_execution(row: Row[Any]) -> Execution:
+    """A row of the live table, the history or the view over both, as the domain's value."""
+    values = row._mapping
+    failed = values.get("failure_type")
+    return Execution(
+        id=row.id,
+        entry_id=row.entry_id,
+        manifest_id=row.manifest_id,
+        external_id=row.external_id,
+        group_name=row.group_name,
+        workflow=row.workflow,
+        input=row.input,
+        source=row.source,
+        priority=row.priority,
+        attempt=row.attempt,
+        state=ExecutionState(row.state),
+        scheduled_for=row.scheduled_for,
+        dispatched_at=row.dispatched_at,
+        started_at=row.started_at,
+        finished_at=values.get("finished_at"),
+        owner=row.owner,
+        cancel_requested=bool(row.cancel_requested),
+        running_step=row.running_step,
+        step_started_at=row.step_started_at,
+        progress=row.progress,
+        progress_note=row.progress_note,
+        failure=_failure(values) if failed else None,
+        output=values.get("output"),
+    )
+
+
+def _failure(values: Any) -> Failure:
+    return Failure(
+        values["failure_step"],
+        values["failure_type"],
+        values["failure_message"],
+        values["failure_traceback"] or "",
+    )

@@ -1,0 +1,125 @@
+"""Manifests as the manager looks at them: candidates by wake-up time, views with their guards."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, or_, select
+
+from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.execution import ExecutionState, FailureCode
+from headway.domain.manifest import ManifestDispatchView
+from headway.domain.schedule import schedule_from_fields
+from headway.domain.work_queue import AUTOMATIC, EntryStatus
+from headway.store.tables import (
+    dead_letter,
+    execution,
+    execution_history,
+    manifest,
+    manifest_group,
+    manifest_state,
+    work_queue,
+)
+from headway.store.transaction import Transaction, among, word
+
+
+def due_candidates(tx: Transaction, limit: int) -> list[int]:
+    """The manifests whose wake-up time has come, longest waiting first, locked for this cycle."""
+    statement = (
+        select(manifest_state.c.manifest_id)
+        .where(manifest_state.c.wake_at <= tx.now)
+        .order_by(manifest_state.c.wake_at, manifest_state.c.manifest_id)
+        .limit(limit)
+        .with_for_update(skip_locked=True, key_share=True)
+    )
+    return list(tx.connection.execute(statement).scalars())
+
+
+def load_views(tx: Transaction, manifest_ids: Iterable[int]) -> list[ManifestDispatchView]:
+    """The views of these manifests, guards and counts included, in one statement.
+
+    Two statements could pair an old success with a fresh "not active" and queue a job twice.
+    """
+    statement = _view_columns(tx).where(
+        manifest.c.removed_at.is_(None), among(tx, manifest.c.id, manifest_ids)
+    )
+    return [_view(row) for row in tx.connection.execute(statement)]
+
+
+def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
+    return select(
+        manifest,
+        manifest_group.c.name.label("group_name"),
+        manifest_group.c.priority.label("group_priority"),
+        manifest_group.c.enabled.label("group_enabled"),
+        manifest_state.c.settled_until,
+        manifest_state.c.wake_at,
+        (manifest_state.c.success_seq > 0).label("has_successful_execution"),
+        _failed_count().label("failed_count"),
+        _awaiting_dead_letter().label("has_awaiting_dead_letter"),
+        _queued_work(tx).label("has_queued_work"),
+        exists().where(execution.c.manifest_id == manifest.c.id).label("has_active_execution"),
+    ).select_from(manifest.join(manifest_group).join(manifest_state))
+
+
+def _failed_count() -> ColumnElement[int]:
+    """Failures since the later of last success and last resolution; crashes are not failures."""
+    return (
+        select(func.count())
+        .select_from(execution_history)
+        .where(
+            execution_history.c.manifest_id == manifest.c.id,
+            execution_history.c.id > manifest_state.c.failures_after,
+            execution_history.c.state == word(ExecutionState.FAILED),
+            execution_history.c.failure_type != word(FailureCode.WORKER_LOST),
+        )
+        .scalar_subquery()
+    )
+
+
+def _awaiting_dead_letter() -> ColumnElement[bool]:
+    return exists().where(
+        dead_letter.c.manifest_id == manifest.c.id,
+        dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
+    )
+
+
+def _queued_work(tx: Transaction) -> ColumnElement[bool]:
+    """Automatic entries hold the schedule back; of the manual ones only those runnable now."""
+    automatic = work_queue.c.source.in_([word(source) for source in sorted(AUTOMATIC)])
+    runnable = or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at <= tx.now)
+    return exists().where(
+        and_(
+            work_queue.c.manifest_id == manifest.c.id,
+            work_queue.c.status == word(EntryStatus.QUEUED),
+            or_(automatic, runnable),
+        )
+    )
+
+
+def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
+    return ManifestDispatchView(
+        manifest_id=row.id,
+        external_id=row.external_id,
+        workflow=row.workflow,
+        input=row.input,
+        input_type=row.input_type,
+        schedule=schedule_from_fields(
+            row.schedule_kind,
+            row.interval_seconds,
+            row.cron_expression,
+            row.time_zone,
+            row.once_at,
+        ),
+        enabled=row.enabled,
+        max_retries=row.max_retries,
+        group_id=row.group_id,
+        group_name=row.group_name,
+        group_priority=row.group_priority,
+        group_enabled=row.group_enabled,
+        settled_until=row.settled_until,
+        wake_at=row.wake_at,
+        failed_count=row.failed_count,
+        has_awaiting_dead_letter=row.has_awaiting_dead_letter,
+        has_queued_work=row.has_queued_work,
+        has_active_execution=row.has_active_execution,
+        has_successful_execution=row.has_successful_execution,
+    )

@@ -1,0 +1,142 @@
+"""What is declared: groups, manifests with their narrow state, edges, applied declarations."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+    true,
+)
+
+from headway.store.tables.base import PRIORITY, SCHEDULE_KINDS, id_column, schema
+from headway.store.types import BigId, Instant
+
+manifest_group = Table(
+    "headway_manifest_group",
+    schema,
+    id_column(),
+    Column("name", Text, nullable=False, unique=True),
+    Column("max_active_jobs", Integer),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
+    Column("declared", Text),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    CheckConstraint("max_active_jobs > 0", name="headway_manifest_group_cap"),
+    CheckConstraint(PRIORITY, name="headway_manifest_group_priority"),
+    sqlite_autoincrement=True,
+)
+
+manifest = Table(
+    "headway_manifest",
+    schema,
+    id_column(),
+    Column("external_id", Text, nullable=False),
+    Column("workflow", Text, nullable=False),
+    Column("input_type", Text, nullable=False),
+    Column("input", Text, nullable=False),
+    Column("group_id", BigId, ForeignKey("headway_manifest_group.id"), nullable=False),
+    Column("schedule_kind", Text, nullable=False),
+    Column("interval_seconds", BigInteger),
+    Column("cron_expression", Text),
+    Column("time_zone", Text),
+    Column("once_at", Instant),
+    Column("priority", SmallInteger, nullable=False, server_default=text("0")),
+    Column("max_retries", Integer),
+    Column("timeout_seconds", BigInteger),
+    Column("misfire_policy", Text),
+    Column("misfire_threshold_seconds", BigInteger),
+    Column("variance_seconds", BigInteger),
+    Column("exclusions", Text),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
+    Column("owner", Text, nullable=False),
+    Column("batch", Text),
+    Column("declared", Text),
+    Column("created_at", Instant, nullable=False),
+    Column("updated_at", Instant, nullable=False),
+    Column("removed_at", Instant),
+    CheckConstraint(f"schedule_kind IN ({SCHEDULE_KINDS})", name="headway_manifest_kind"),
+    CheckConstraint(
+        "(schedule_kind = 'interval') = (interval_seconds IS NOT NULL)"
+        " AND (schedule_kind = 'cron') = (cron_expression IS NOT NULL)"
+        " AND (schedule_kind = 'once') = (once_at IS NOT NULL)",
+        name="headway_manifest_schedule",
+    ),
+    CheckConstraint("interval_seconds > 0", name="headway_manifest_interval"),
+    CheckConstraint(PRIORITY, name="headway_manifest_priority"),
+    CheckConstraint("max_retries >= 0", name="headway_manifest_retries"),
+    CheckConstraint("timeout_seconds > 0", name="headway_manifest_timeout"),
+    CheckConstraint(
+        "misfire_policy IN ('fire_once_now', 'do_nothing')", name="headway_manifest_misfire"
+    ),
+    Index(
+        "headway_manifest_external_id",
+        "external_id",
+        unique=True,
+        postgresql_where=text("removed_at IS NULL"),
+        sqlite_where=text("removed_at IS NULL"),
+    ),
+    Index("headway_manifest_of_group", "group_id"),
+    sqlite_autoincrement=True,
+)
+
+manifest_state = Table(
+    "headway_manifest_state",
+    schema,
+    Column(
+        "manifest_id",
+        BigId,
+        ForeignKey("headway_manifest.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("wake_at", Instant),
+    Column("settled_until", Instant),
+    Column("last_success_at", Instant),
+    Column("success_seq", BigInteger, nullable=False, server_default=text("0")),
+    Column("failures_after", BigInteger, nullable=False, server_default=text("0")),
+    Index(
+        "headway_manifest_state_wake",
+        "wake_at",
+        "manifest_id",
+        postgresql_where=text("wake_at IS NOT NULL"),
+        sqlite_where=text("wake_at IS NOT NULL"),
+    ),
+)
+
+dependency = Table(
+    "headway_dependency",
+    schema,
+    id_column(),
+    Column(
+        "child_id",
+        BigId,
+        ForeignKey("headway_manifest.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("parent_id", BigId, ForeignKey("headway_manifest.id", ondelete="SET NULL")),
+    Column("consumed_seq", BigInteger, nullable=False, server_default=text("0")),
+    CheckConstraint("child_id <> parent_id", name="headway_dependency_not_itself"),
+    Index("headway_dependency_edge", "child_id", "parent_id", unique=True),
+    Index("headway_dependency_of_parent", "parent_id"),
+    sqlite_autoincrement=True,
+)
+
+declaration = Table(
+    "headway_declaration",
+    schema,
+    id_column(),
+    Column("application", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("manifests", Integer, nullable=False),
+    Column("applied_at", Instant, nullable=False),
+    Index("headway_declaration_latest", "application", "id"),
+    sqlite_autoincrement=True,
+)

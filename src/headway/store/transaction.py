@@ -1,0 +1,69 @@
+"""A transaction with the moment it began: what every verb of the store works in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Insert,
+    String,
+    Table,
+    any_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import JSON
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """An open transaction and its ``now``, read once from the database's clock."""
+
+    connection: Connection
+    now: datetime
+
+    @property
+    def on_postgresql(self) -> bool:
+        """Whether this is PostgreSQL; asked only where the two databases really differ."""
+        return self.connection.dialect.name == "postgresql"
+
+
+def word(value: StrEnum | str) -> ColumnElement[str]:
+    """A state as SQL text, never a parameter.
+
+    A parameterised state keeps partial indexes out of generic plans.
+    """
+    return literal_column(f"'{value}'", String())
+
+
+def among(tx: Transaction, column: Column[Any], values: Iterable[int | str]) -> ColumnElement[bool]:
+    """*column* is one of *values*, in one parameter, so that the statement's text never varies.
+
+    PostgreSQL compares with an array; SQLite has none and reads a JSON list instead.
+    """
+    chosen = sorted(values)
+    if tx.on_postgresql:
+        array = postgresql.ARRAY(postgresql.TEXT if _textual(chosen) else BigInteger)
+        return column == any_(bindparam(None, chosen, type_=array))
+    listed = func.json_each(bindparam(None, chosen, type_=JSON)).table_valued("value")
+    return column.in_(select(listed.c.value))
+
+
+def _textual(values: list[Any]) -> bool:
+    return bool(values) and isinstance(values[0], str)
+
+
+def insert_or_ignore(tx: Transaction, table: Table) -> Insert:
+    """An INSERT that leaves out rows some unique index already holds."""
+    if tx.on_postgresql:
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()

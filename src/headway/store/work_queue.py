@@ -1,0 +1,310 @@
+"""The work queue: everyone inserts entries, only the dispatcher takes them out.
+
+A dispatched entry is folded into its execution row (docs/decisions/001).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.execution import ExecutionState
+from headway.domain.work_queue import AUTOMATIC, EntryStatus, NewEntry, Source, WorkQueueEntry
+from headway.store.tables import (
+    dead_letter,
+    execution,
+    manifest,
+    manifest_group,
+    work_queue,
+)
+from headway.store.transaction import Transaction, among, insert_or_ignore, word
+from headway.store.types import Instant
+
+QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
+
+
+def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
+    """Queue *entries* and return the ids of those queued.
+
+    A second automatic entry for a manifest that already has one queued is left out.
+    """
+    if not entries:
+        return []
+    statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
+    rows = [_row(tx, entry) for entry in entries]
+    return list(tx.connection.execute(statement, rows).scalars())
+
+
+def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
+    return {
+        "workflow": entry.workflow,
+        "source": entry.source.value,
+        "input": entry.input,
+        "input_type": entry.input_type,
+        "priority": entry.priority,
+        "manifest_id": entry.manifest_id,
+        "group_id": entry.group_id,
+        "scheduled_at": entry.scheduled_at,
+        "scheduled_for": entry.scheduled_for,
+        "attempts": entry.attempts,
+        "max_attempts": entry.max_attempts,
+        "created_at": tx.now,
+    }
+
+
+def dispatchable(tx: Transaction, per_group: int | None, in_total: int) -> list[WorkQueueEntry]:
+    """The entries that may be dispatched now, best first, at most *per_group* of each group.
+
+    Everything that would refuse an entry is asked before any limit, so that a page full of
+    entries that cannot run never hides one that can.
+    """
+    eligible = _eligible(tx)
+    ranked = _ranked_in_group(eligible)
+    statement = (
+        select(ranked)
+        .order_by(
+            ranked.c.group_priority.desc(),
+            ranked.c.priority.desc(),
+            ranked.c.created_at,
+            ranked.c.id,
+        )
+        .limit(in_total)
+    )
+    if per_group is not None:
+        statement = statement.where(ranked.c.rank_in_group <= per_group)
+    return [_entry(row) for row in tx.connection.execute(statement)]
+
+
+def _eligible(tx: Transaction) -> Subquery:
+    """Queued, due, allowed by manifest and group, and the first of its manifest."""
+    first_of_manifest = func.row_number().over(
+        partition_by=func.coalesce(work_queue.c.manifest_id, -work_queue.c.id),
+        order_by=(work_queue.c.priority.desc(), work_queue.c.created_at, work_queue.c.id),
+    )
+    return (
+        select(
+            work_queue.c.id,
+            work_queue.c.workflow,
+            work_queue.c.source,
+            work_queue.c.priority,
+            work_queue.c.created_at,
+            work_queue.c.manifest_id,
+            work_queue.c.group_id,
+            manifest.c.external_id,
+            manifest_group.c.name.label("group_name"),
+            func.coalesce(manifest_group.c.priority, 0).label("group_priority"),
+            manifest_group.c.max_active_jobs.label("group_max_active_jobs"),
+            first_of_manifest.label("rank_in_manifest"),
+        )
+        .select_from(
+            work_queue.outerjoin(manifest, manifest.c.id == work_queue.c.manifest_id).outerjoin(
+                manifest_group, manifest_group.c.id == work_queue.c.group_id
+            )
+        )
+        .where(QUEUED, _is_due(tx), _is_allowed(), ~_is_running())
+        .subquery()
+    )
+
+
+def _ranked_in_group(eligible: Subquery) -> Subquery:
+    rank = func.row_number().over(
+        partition_by=eligible.c.group_id,
+        order_by=(eligible.c.priority.desc(), eligible.c.created_at, eligible.c.id),
+    )
+    return (
+        select(eligible, rank.label("rank_in_group"))
+        .where(eligible.c.rank_in_manifest == 1)
+        .subquery()
+    )
+
+
+def _is_due(tx: Transaction) -> ColumnElement[bool]:
+    return or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at <= tx.now)
+
+
+def _is_allowed() -> ColumnElement[bool]:
+    """A disabled group stops every entry; a disabled or dead-lettered manifest automatic ones."""
+    manual = work_queue.c.source.not_in([word(source) for source in sorted(AUTOMATIC)])
+    awaiting = exists().where(
+        dead_letter.c.manifest_id == work_queue.c.manifest_id,
+        dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
+    )
+    return or_(
+        work_queue.c.manifest_id.is_(None),
+        and_(
+            manifest_group.c.enabled,
+            manifest.c.removed_at.is_(None),
+            or_(manual, and_(manifest.c.enabled, ~awaiting)),
+        ),
+    )
+
+
+def _is_running() -> ColumnElement[bool]:
+    return exists().where(
+        execution.c.manifest_id == work_queue.c.manifest_id, execution.c.single_flight
+    )
+
+
+def _entry(row: Any) -> WorkQueueEntry:
+    return WorkQueueEntry(
+        id=row.id,
+        workflow=row.workflow,
+        source=Source(row.source),
+        priority=row.priority,
+        created_at=row.created_at,
+        manifest_id=row.manifest_id,
+        group_id=row.group_id,
+        external_id=row.external_id,
+        group_name=row.group_name,
+        group_priority=row.group_priority,
+        group_max_active_jobs=row.group_max_active_jobs,
+    )
+
+
+# What an execution takes over from its entry, under the execution's names.
+FOLDED: dict[str, str] = {
+    "entry_id": "id",
+    "manifest_id": "manifest_id",
+    "group_id": "group_id",
+    "workflow": "workflow",
+    "input_type": "input_type",
+    "input": "input",
+    "source": "source",
+    "priority": "priority",
+    "queued_at": "created_at",
+    "scheduled_at": "scheduled_at",
+    "scheduled_for": "scheduled_for",
+    "parents_seen": "parents_seen",
+    "max_attempts": "max_attempts",
+    "dispatch_attempts": "dispatch_attempts",
+    "crashes": "crashes",
+    "dead_letter_id": "dead_letter_id",
+}
+
+
+def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
+    """Turn queued entries into pending executions; returns entry id → execution id.
+
+    An entry that is no longer queued is left out: somebody else ended it in between.
+    """
+    if not entry_ids:
+        return {}
+    fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
+    return {row.entry_id: row.id for row in fold(tx, entry_ids)}
+
+
+def _fold_on_postgresql(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
+    """One statement: what the DELETE returns is what the INSERT writes."""
+    locked = (
+        select(work_queue.c.id)
+        .where(among(tx, work_queue.c.id, entry_ids), QUEUED)
+        .order_by(work_queue.c.id)
+        .with_for_update()
+        .cte("locked")
+        .prefix_with("MATERIALIZED")
+    )
+    taken = (
+        delete(work_queue)
+        .where(work_queue.c.id.in_(select(locked.c.id)))
+        .returning(*work_queue.c)
+        .cte("taken")
+    )
+    return tx.connection.execute(_insert_executions(tx, taken)).all()
+
+
+def _fold_on_sqlite(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
+    """SQLite has no DELETE inside WITH; its one writer makes two statements as good as one."""
+    taken = (
+        select(work_queue).where(among(tx, work_queue.c.id, entry_ids), QUEUED).subquery("taken")
+    )
+    created = tx.connection.execute(_insert_executions(tx, taken)).all()
+    ids = [row.entry_id for row in created]
+    tx.connection.execute(delete(work_queue).where(among(tx, work_queue.c.id, ids)))
+    return created
+
+
+def _insert_executions(tx: Transaction, taken: Any) -> Any:
+    pending: Select[Any] = (
+        select(
+            *(taken.c[name] for name in FOLDED.values()),
+            taken.c.attempts + 1,
+            word(ExecutionState.PENDING),
+            literal(tx.now, Instant),
+            manifest.c.external_id,
+            manifest_group.c.name,
+        )
+        .select_from(
+            taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id).outerjoin(
+                manifest_group, manifest_group.c.id == taken.c.group_id
+            )
+        )
+        .order_by(taken.c.id)
+    )
+    columns = [*FOLDED, "attempt", "state", "dispatched_at", "external_id", "group_name"]
+    return (
+        insert(execution)
+        .from_select(columns, pending)
+        .returning(execution.c.id, execution.c.entry_id)
+    )
+
+
+def requeue(tx: Transaction, executions: Sequence[Any]) -> None:
+    """Put the entries of *executions* back under their own ids, their attempts uncharged."""
+    rows = [
+        {entry: getattr(row, name) for name, entry in FOLDED.items()}
+        | {"attempts": row.attempt - 1}
+        for row in executions
+    ]
+    if rows:
+        tx.connection.execute(insert_or_ignore(tx, work_queue), rows)
+
+
+def count_refusal(
+    tx: Transaction, entry_ids: Sequence[int], max_dispatch_attempts: int, reason: str
+) -> None:
+    """Count a refused hand-over on queued entries; those refused too often end as failed."""
+    refused = and_(QUEUED, among(tx, work_queue.c.id, entry_ids))
+    tx.connection.execute(
+        update(work_queue)
+        .where(refused)
+        .values(dispatch_attempts=work_queue.c.dispatch_attempts + 1)
+    )
+    tx.connection.execute(
+        update(work_queue)
+        .where(refused, work_queue.c.dispatch_attempts >= max_dispatch_attempts)
+        .values(status=EntryStatus.FAILED.value, ended_at=tx.now, ended_reason=reason)
+    )
+
+
+def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> int:
+    """End every queued entry of these manifests as cancelled."""
+    statement = (
+        update(work_queue)
+        .where(QUEUED, among(tx, work_queue.c.manifest_id, manifest_ids))
+        .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
+    )
+    return tx.connection.execute(statement).rowcount
+
+
+def next_scheduled_at(tx: Transaction) -> datetime | None:
+    """When the next delayed entry becomes dispatchable, if one waits."""
+    statement = select(func.min(work_queue.c.scheduled_at)).where(
+        QUEUED, work_queue.c.scheduled_at > tx.now
+    )
+    moment: datetime | None = tx.connection.execute(statement).scalar_one()
+    return moment
