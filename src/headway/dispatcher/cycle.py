@@ -1,0 +1,94 @@
+"""One cycle of the JobDispatcher: one transaction under the dispatch lock, then the hand-over."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headway.config import Settings
+from headway.dispatcher.capacity import Admission, Verdict
+from headway.dispatcher.steps import (
+    apply_capacity_limits,
+    dispatch_jobs,
+    load_dispatch_capacity,
+    load_queued_jobs,
+)
+from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.observe import Observer
+from headway.servers.protocol import TaskServer
+from headway.store import outcomes
+from headway.store.engine import Lock, Store
+from headway.store.work_queue import next_scheduled_at
+from headway.workflow import Workflow
+
+JOB_DISPATCHER = Workflow(
+    "job-dispatcher",
+    (load_queued_jobs, load_dispatch_capacity, apply_capacity_limits, dispatch_jobs),
+    DispatchEnv,
+)
+
+
+@dataclass(frozen=True)
+class DispatchResult:
+    """What one cycle did: counts, the decision about every entry, and when to run again."""
+
+    led: bool
+    loaded: int = 0
+    dispatched: tuple[int, ...] = ()
+    admissions: tuple[Admission, ...] = ()
+    due_in: timedelta | None = None
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """How many entries stay queued, by reason."""
+        return Counter(one.reason for one in self.admissions if one.verdict is not Verdict.DISPATCH)
+
+
+class JobDispatcher:
+    """Admits queued work under the limits and hands it to a task server.
+
+    >>> JobDispatcher(store, settings, observer, server).run_once().dispatched  # doctest: +SKIP
+    (1, 2, 3)
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, observer: Observer, server: TaskServer
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._observer = observer
+        self._server = server
+
+    def run_once(self) -> DispatchResult:
+        """Run one cycle; a server that does not get the lock does nothing."""
+        with self._store.leading(Lock.DISPATCH) as tx:
+            if tx is None:
+                return DispatchResult(led=False)
+            env = DispatchEnv(tx, self._settings, self._observer)
+            state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env)
+            next_at = next_scheduled_at(tx)
+            result = DispatchResult(
+                led=True,
+                loaded=len(state.entries),
+                dispatched=tuple(sorted(state.dispatched.values())),
+                admissions=state.admissions,
+                due_in=None if next_at is None else next_at - tx.now,
+            )
+        self._hand_over(result.dispatched)
+        self._observer.emit(
+            "dispatcher.cycle", loaded=result.loaded, dispatched=len(result.dispatched)
+        )
+        return result
+
+    def _hand_over(self, execution_ids: Sequence[int]) -> None:
+        """After the commit; what the task server refuses goes back to the queue, uncharged."""
+        if not execution_ids:
+            return
+        try:
+            self._server.submit(execution_ids)
+        except Exception as error:
+            with self._store.writing() as tx:
+                refused = outcomes.take_back(
+                    tx, execution_ids, self._settings.max_dispatch_attempts, repr(error)
+                )
+            self._observer.emit("dispatch.refused", count=len(refused), error=repr(error))

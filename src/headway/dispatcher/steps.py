@@ -1,0 +1,42 @@
+"""LoadQueuedJobs → LoadDispatchCapacity → ApplyCapacityLimits → DispatchJobs."""
+
+from dataclasses import replace
+
+from headway.dispatcher.capacity import Verdict, admit
+from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.store import executions, work_queue
+
+MOST_IN_ONE_CYCLE = 1000
+
+
+def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
+    """Read what may be dispatched now, best first, no group taking up the whole page."""
+    entries = work_queue.dispatchable(
+        env.tx, env.settings.max_queued_jobs_per_cycle, MOST_IN_ONE_CYCLE
+    )
+    return replace(state, entries=tuple(entries))
+
+
+def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchState:
+    """Count what holds a slot, overall and per group."""
+    if not state.entries:
+        return state
+    active = executions.count_active(env.tx, env.settings.exclude_from_max_active_jobs)
+    return replace(state, active=active)
+
+
+def apply_capacity_limits(state: DispatchState, env: DispatchEnv) -> DispatchState:
+    """Decide who gets a slot; decides only, writes nothing."""
+    admissions = admit(
+        state.entries,
+        state.active,
+        env.settings.max_active_jobs,
+        env.settings.exclude_from_max_active_jobs,
+    )
+    return replace(state, admissions=tuple(admissions))
+
+
+def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
+    """Turn the admitted entries into pending executions, all in one statement."""
+    admitted = [one.entry.id for one in state.admissions if one.verdict is Verdict.DISPATCH]
+    return replace(state, dispatched=work_queue.dispatch(env.tx, admitted))

@@ -1,0 +1,1 @@
+"""Between deployments: events, claims, the exchange membrane, the Manifest Scheduler Worker."""

@@ -1,0 +1,63 @@
+"""The furniture around ``run_once()``: a thread that repeats it, sleeps between, and survives."""
+
+import threading
+from collections.abc import Callable
+
+from headway.observe import Observer
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 15.0
+
+
+class Loop:
+    """Repeats *once* in a thread; *once* returns how many seconds to wait, 0 to go on at once.
+
+    An error is reported, waited out and tried again: a loop ends only when it is told to.
+
+    >>> loop = Loop("manager", lambda: 60.0, Observer())
+    >>> loop.start(); loop.wake(); loop.stop()
+    """
+
+    def __init__(self, name: str, once: Callable[[], float], observer: Observer) -> None:
+        self.name = name
+        self._once = once
+        self._observer = observer
+        self._woken = threading.Event()
+        self._stopping = False
+        self._failures = 0
+        self._thread = threading.Thread(target=self._run, name=f"headway-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to repeat."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Go on now instead of after the pause."""
+        self._woken.set()
+
+    def request_stop(self) -> None:
+        """End after the pass that is under way."""
+        self._stopping = True
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End, and return when it has ended."""
+        self.request_stop()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            pause = self._pass()
+            if pause > 0:
+                self._woken.wait(pause)
+            self._woken.clear()
+
+    def _pass(self) -> float:
+        try:
+            pause = self._once()
+        except Exception as error:
+            self._failures += 1
+            self._observer.emit("loop.failed", loop=self.name, error=repr(error))
+            return float(min(FIRST_PAUSE * 2 ** (self._failures - 1), LONGEST_PAUSE))
+        self._failures = 0
+        return pause

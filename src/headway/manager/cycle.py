@@ -1,0 +1,107 @@
+"""One cycle of the ManifestManager: all steps over one chunk, in one transaction, by one leader."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from headway.config import Settings
+from headway.manager.decide import Decision, Verdict
+from headway.manager.load import load_manifests
+from headway.manager.queue import create_work_queue_entries, determine_jobs_to_queue
+from headway.manager.reap import (
+    cancel_timed_out_jobs,
+    reap_failed_jobs,
+    reap_stale_in_progress,
+    reap_stale_pending,
+)
+from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.observe import Observer
+from headway.store.engine import Lock, Store
+from headway.store.transaction import Transaction
+from headway.store.wakes import next_wake_at
+from headway.workflow import Workflow
+
+MANIFEST_MANAGER = Workflow(
+    "manifest-manager",
+    (
+        load_manifests,
+        cancel_timed_out_jobs,
+        reap_stale_pending,
+        reap_stale_in_progress,
+        reap_failed_jobs,
+        determine_jobs_to_queue,
+        create_work_queue_entries,
+    ),
+    ManagerEnv,
+)
+
+
+@dataclass(frozen=True)
+class ManagerResult:
+    """What one cycle did: counts, the decision about every candidate, and when to run again."""
+
+    led: bool
+    candidates: int = 0
+    queued: int = 0
+    cancelled: int = 0
+    reaped_pending: int = 0
+    reaped_in_progress: int = 0
+    dead_lettered: int = 0
+    decisions: tuple[Decision, ...] = ()
+    due_in: timedelta | None = None
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """How many candidates were not queued, by reason."""
+        return Counter(one.reason for one in self.decisions if one.verdict is not Verdict.QUEUE)
+
+
+class ManifestManager:
+    """Decides each cycle what is due and writes it to the work queue.
+
+    >>> ManifestManager(store, settings, observer).run_once().queued  # doctest: +SKIP
+    3
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        observer: Observer,
+        cancel_here: Callable[[Sequence[int]], None] = lambda execution_ids: None,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._observer = observer
+        self._cancel_here = cancel_here
+
+    def run_once(self) -> ManagerResult:
+        """Run one cycle; a server that is not the leader does nothing."""
+        with self._store.leading(Lock.MANAGE) as tx:
+            if tx is None:
+                return ManagerResult(led=False)
+            env = ManagerEnv(tx, self._settings, self._observer)
+            state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
+            result = _result(state, _until(tx, next_wake_at(tx)))
+        self._cancel_here(state.cancelled)
+        self._observer.emit("manager.cycle", candidates=result.candidates, queued=result.queued)
+        return result
+
+
+def _until(tx: Transaction, moment: datetime | None) -> timedelta | None:
+    return None if moment is None else moment - tx.now
+
+
+def _result(state: ManagerState, due_in: timedelta | None) -> ManagerResult:
+    return ManagerResult(
+        led=True,
+        candidates=len(state.candidates),
+        queued=state.queued,
+        cancelled=len(state.cancelled),
+        reaped_pending=len(state.reaped_pending),
+        reaped_in_progress=len(state.reaped_in_progress),
+        dead_lettered=len(state.dead_lettered),
+        decisions=state.decisions,
+        due_in=due_in,
+    )

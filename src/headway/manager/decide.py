@@ -1,0 +1,108 @@
+"""Which manifests are queued, and why the others are not. Pure: no database, no clock."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from headway.config import Settings
+from headway.domain.due import decide as decide_due
+from headway.domain.fairness import fair_shares
+from headway.domain.manifest import ManifestDispatchView
+from headway.domain.retry import retry_delay
+
+
+class Verdict(StrEnum):
+    """What was decided about a manifest in this cycle."""
+
+    QUEUE = "queue"
+    DEFER = "defer"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One manifest, what was decided about it, why, and when to look at it again."""
+
+    view: ManifestDispatchView
+    verdict: Verdict
+    reason: str
+    wake_at: datetime | None = None
+    scheduled_for: datetime | None = None
+    not_before: datetime | None = None
+
+
+def decide_all(
+    views: Iterable[ManifestDispatchView],
+    dead_lettered: Collection[int],
+    now: datetime,
+    settings: Settings,
+) -> list[Decision]:
+    """Decide about every view, then keep to the fair share of each group."""
+    decisions = [decide(view, dead_lettered, now, settings) for view in views]
+    return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now)
+
+
+def decide(
+    view: ManifestDispatchView, dead_lettered: Collection[int], now: datetime, settings: Settings
+) -> Decision:
+    """Decide about one manifest: guards first, then its schedule."""
+    held = held_by(view, dead_lettered)
+    if held is not None:
+        # Whatever lifts the guard leaves a wake-up, so nothing looks here until then.
+        return Decision(view, Verdict.SKIP, held)
+    due = decide_due(
+        view.schedule,
+        view.settled_until,
+        now,
+        settings.default_misfire_policy,
+        settings.default_misfire_threshold,
+    )
+    if not due.due:
+        return Decision(view, Verdict.SKIP, due.reason, wake_at=due.next_at)
+    delay = retry_delay(view.failed_count, settings.retry_policy)
+    return Decision(
+        view,
+        Verdict.QUEUE,
+        due.reason if not delay else f"retry {view.failed_count} after {delay}",
+        scheduled_for=due.scheduled_for,
+        not_before=now + delay if delay > timedelta(0) else None,
+    )
+
+
+def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
+    """The guard that keeps a manifest from being queued whatever its schedule says."""
+    guards = (
+        (not view.enabled, "the manifest is disabled"),
+        (not view.group_enabled, f"group {view.group_name!r} is disabled"),
+        (view.manifest_id in dead_lettered, "dead-lettered in this cycle"),
+        (view.has_awaiting_dead_letter, "a dead letter awaits intervention"),
+        (view.has_queued_work, "already queued"),
+        (view.has_active_execution, "already running"),
+    )
+    return next((reason for held, reason in guards if held), None)
+
+
+def keep_to_shares(decisions: list[Decision], limit: int | None, now: datetime) -> list[Decision]:
+    """Let at most *limit* manifests be queued, shared fairly among groups; defer the rest.
+
+    Inside a group the most overdue go first.
+    """
+    if limit is None:
+        return decisions
+    due = [one for one in decisions if one.verdict is Verdict.QUEUE]
+    due.sort(
+        key=lambda one: (one.scheduled_for is not None, one.scheduled_for, one.view.manifest_id)
+    )
+    wanted: dict[int, list[Decision]] = {}
+    for one in due:
+        wanted.setdefault(one.view.group_id, []).append(one)
+    priorities = {group: ones[0].view.group_priority for group, ones in wanted.items()}
+    shares = fair_shares({group: len(ones) for group, ones in wanted.items()}, priorities, limit)
+    late = {one.view.manifest_id for group, ones in wanted.items() for one in ones[shares[group] :]}
+    return [_deferred(one, now) if one.view.manifest_id in late else one for one in decisions]
+
+
+def _deferred(one: Decision, now: datetime) -> Decision:
+    reason = "due, but this cycle's share of its group is used up"
+    return Decision(one.view, Verdict.DEFER, reason, wake_at=one.view.wake_at or now)

@@ -1,0 +1,101 @@
+"""The four steps that end what takes too long or fails too often."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from headway.config import Settings
+from headway.domain.dead_letter import dead_letter_reason, failed_too_often
+from headway.domain.execution import Execution
+from headway.domain.manifest import ManifestDispatchView
+from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.store import dead_letters, executions, manifests, outcomes
+from headway.store.executions import Running
+
+CANCEL_GRACE = timedelta(seconds=60)
+TIMED_OUT = "timeout"
+
+
+def cancel_timed_out_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
+    """Flag runs beyond their timeout; the cycle tells those of this very server once it commits."""
+    late = [
+        run.execution_id
+        for run in executions.running(env.tx)
+        if not run.cancel_requested and timed_out(run, env.tx.now, env.settings)
+    ]
+    cancelled = executions.request_cancel(env.tx, late, TIMED_OUT)
+    return replace(state, cancelled=tuple(cancelled))
+
+
+def timed_out(run: Running, now: datetime, settings: Settings) -> bool:
+    """Whether a run has been going for longer than its manifest, or the default, allows."""
+    return now - run.started_at > (run.timeout or settings.default_job_timeout)
+
+
+def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
+    """Fail executions no worker has picked up in time."""
+    limit = env.tx.now - env.settings.stale_pending_timeout
+    reaped = outcomes.fail_stale_pending(env.tx, dispatched_before=limit)
+    return replace(
+        state,
+        reaped_pending=tuple(one.id for one in reaped),
+        reaped_manifests=_concerned(state, reaped),
+    )
+
+
+def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState:
+    """Fail runs that did not even react to their cancellation."""
+    stale = [
+        run.execution_id
+        for run in executions.running(env.tx)
+        if is_stale(run, env.tx.now, env.settings)
+    ]
+    reaped = outcomes.fail_stale_in_progress(env.tx, stale) if stale else []
+    return replace(
+        state,
+        reaped_in_progress=tuple(one.id for one in reaped),
+        reaped_manifests=_concerned(state, reaped),
+    )
+
+
+def is_stale(run: Running, now: datetime, settings: Settings) -> bool:
+    """Never before a long timeout of its own has passed and the run had time to stop."""
+    allowed = (run.timeout or settings.default_job_timeout) + CANCEL_GRACE
+    return now - run.started_at > max(settings.stale_in_progress_timeout, allowed)
+
+
+def _concerned(state: ManagerState, reaped: list[Execution]) -> tuple[int, ...]:
+    ids = (one.manifest_id for one in reaped if one.manifest_id is not None)
+    return tuple(sorted({*state.reaped_manifests, *ids}))
+
+
+def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
+    """Dead-letter manifests that failed too often, failures of this very cycle included."""
+    views = dict(state.views)
+    if state.reaped_manifests:
+        fresh = manifests.load_views(env.tx, state.reaped_manifests)
+        views |= {view.manifest_id: view for view in fresh}
+    letters = [
+        dead_letters.NewDeadLetter(
+            view.manifest_id,
+            dead_letter_reason(view.failed_count, max_retries(view, env.settings)),
+            view.failed_count,
+        )
+        for view in views.values()
+        if deserves_dead_letter(view, env.settings)
+    ]
+    created = dead_letters.create(env.tx, letters)
+    for manifest_id in created:
+        env.observer.emit("manifest.dead_lettered", external_id=views[manifest_id].external_id)
+    return replace(state, views=views, dead_lettered=tuple(created))
+
+
+def deserves_dead_letter(view: ManifestDispatchView, settings: Settings) -> bool:
+    """Whether a manifest has failed too often and no dead letter says so yet."""
+    return not view.has_awaiting_dead_letter and failed_too_often(
+        view.failed_count, max_retries(view, settings)
+    )
+
+
+def max_retries(view: ManifestDispatchView, settings: Settings) -> int:
+    """The manifest's own ``max_retries``, or the deployment's."""
+    return settings.default_max_retries if view.max_retries is None else view.max_retries

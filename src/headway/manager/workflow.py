@@ -1,0 +1,34 @@
+"""The ManifestManager's seven steps, in order, and what they pass on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headway.config import Settings
+from headway.domain.manifest import ManifestDispatchView
+from headway.manager.decide import Decision
+from headway.observe import Observer
+from headway.store.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class ManagerEnv:
+    """What every step may use: the open transaction with its ``now``, and the settings."""
+
+    tx: Transaction
+    settings: Settings
+    observer: Observer
+
+
+@dataclass(frozen=True)
+class ManagerState:
+    """What one pass over at most one chunk of candidates has found out so far."""
+
+    views: Mapping[int, ManifestDispatchView] = field(default_factory=dict)
+    candidates: tuple[int, ...] = ()
+    cancelled: tuple[int, ...] = ()
+    reaped_pending: tuple[int, ...] = ()
+    reaped_in_progress: tuple[int, ...] = ()
+    reaped_manifests: tuple[int, ...] = ()
+    dead_lettered: tuple[int, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    queued: int = 0

@@ -1,0 +1,102 @@
+"""Stopping runs of this process at once, beside the flag in the database."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class StopReason(StrEnum):
+    """Why a run was asked to stop; it decides what becomes of the attempt."""
+
+    REQUESTED = "requested"
+    TIMEOUT = "timeout"
+    SHUTDOWN = "shutdown"
+    NOT_OURS = "not_ours"
+
+
+class Cancellation:
+    """The handle of one run: asked once, seen by its steps, and by the loop it waits in.
+
+    >>> handle = Cancellation()
+    >>> handle.request(StopReason.TIMEOUT)
+    >>> handle.request(StopReason.SHUTDOWN)
+    >>> handle.reason
+    <StopReason.TIMEOUT: 'timeout'>
+    """
+
+    def __init__(self) -> None:
+        self.reason: StopReason | None = None
+        self._lock = threading.Lock()
+        self._task: asyncio.Task[object] | None = None
+        self._in_thread = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether the run was asked to stop."""
+        return self.reason is not None
+
+    def attach(self, task: asyncio.Task[object] | None) -> None:
+        """Interrupt *task* as well when the run is asked to stop while it awaits something."""
+        self._task = task
+
+    def request(self, reason: StopReason) -> None:
+        """Ask the run to stop; the first reason counts."""
+        with self._lock:
+            if self.reason is not None:
+                return
+            self.reason = reason
+            # A thread cannot be interrupted: dropping it would leave its body running unseen.
+            task = None if self._in_thread else self._task
+        if task is not None:
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def enter_thread(self) -> None:
+        """A sync step starts: from here on it has to look at ``run.cancelled`` itself."""
+        with self._lock:
+            self._in_thread = True
+
+    def leave_thread(self) -> None:
+        """The sync step is over."""
+        with self._lock:
+            self._in_thread = False
+
+
+class CancellationRegistry:
+    """The runs of this process by execution id.
+
+    >>> registry = CancellationRegistry()
+    >>> handle = registry.register(7)
+    >>> registry.try_cancel(7, StopReason.REQUESTED), handle.requested
+    (True, True)
+    >>> registry.try_cancel(8, StopReason.REQUESTED)
+    False
+    """
+
+    def __init__(self) -> None:
+        self._handles: dict[int, Cancellation] = {}
+
+    def register(self, execution_id: int) -> Cancellation:
+        """Make a handle for a run that is about to start."""
+        handle = self._handles[execution_id] = Cancellation()
+        return handle
+
+    def unregister(self, execution_id: int) -> None:
+        """Forget a run that is over; an unknown id is fine."""
+        self._handles.pop(execution_id, None)
+
+    def try_cancel(self, execution_id: int, reason: StopReason) -> bool:
+        """Ask a run to stop if it is one of this process."""
+        handle = self._handles.get(execution_id)
+        if handle is not None:
+            handle.request(reason)
+        return handle is not None
+
+    def cancel_all(self, execution_ids: Iterable[int], reason: StopReason) -> None:
+        """Ask several runs to stop."""
+        for execution_id in execution_ids:
+            self.try_cancel(execution_id, reason)
+
+    def ids(self) -> list[int]:
+        """The runs that are going on in this process."""
+        return list(self._handles)

@@ -1,0 +1,35 @@
+"""What the end of a run means. Pure."""
+
+from headway.domain.execution import ExecutionState, Failure, FailureCode, Outcome
+from headway.domain.text import describe_exception, printable
+from headway.runner.cancellation import StopReason
+
+STEP_LIMIT = 255
+
+
+def failed(step: str, error: BaseException) -> Outcome:
+    """A failure with the step's name and the exception as bounded, storable text.
+
+    >>> failed("load", ValueError("no rows")).failure.message
+    'no rows'
+    """
+    type_name, message, traceback = describe_exception(error)
+    failure = Failure(printable(step, STEP_LIMIT), type_name, message, traceback)
+    return Outcome(ExecutionState.FAILED, failure)
+
+
+def stopped(step: str, reason: StopReason | None, error: BaseException) -> Outcome:
+    """What becomes of a run that was stopped, by why it was stopped.
+
+    >>> stopped("load", StopReason.SHUTDOWN, RuntimeError()).state
+    <ExecutionState.HANDED_BACK: 'handed_back'>
+    """
+    if reason in (StopReason.SHUTDOWN, StopReason.NOT_OURS):
+        return Outcome(ExecutionState.HANDED_BACK)
+    _, message, traceback = describe_exception(error)
+    if reason is StopReason.TIMEOUT:
+        told = "ran longer than its timeout and was stopped"
+        failure = Failure(printable(step, STEP_LIMIT), FailureCode.JOB_TIMEOUT, told, traceback)
+        return Outcome(ExecutionState.FAILED, failure)
+    failure = Failure(printable(step, STEP_LIMIT), "JobCancelled", message)
+    return Outcome(ExecutionState.CANCELLED, failure)

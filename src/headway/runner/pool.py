@@ -1,0 +1,184 @@
+"""The worker pool: claims as many executions as it has free slots and runs them concurrently.
+
+One event loop in a thread of its own: async steps share it, sync steps get threads.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from headway.config import Settings
+from headway.definition.registry import Registry
+from headway.domain.execution import Execution
+from headway.observe import Observer
+from headway.runner.cancellation import CancellationRegistry, StopReason
+from headway.runner.completions import Completions
+from headway.runner.job_runner import run_execution, write_outcomes
+from headway.runner.threads import in_daemon_thread
+from headway.runner.workflow import RunnerEnv, RunnerState
+from headway.store import executions, outcomes
+from headway.store.engine import Store
+
+LAST_MOMENT = 1.0
+
+
+class WorkerPool:
+    """Runs pending executions until it is stopped.
+
+    >>> pool = WorkerPool(store, registry, settings, observer, "me")  # doctest: +SKIP
+    >>> pool.start(); pool.stop()                                     # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        settings: Settings,
+        observer: Observer,
+        owner: str,
+        on_finished: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.cancellations = CancellationRegistry()
+        self._store = store
+        self._registry = registry
+        self._settings = settings
+        self._observer = observer
+        self._owner = owner
+        self._on_finished = on_finished
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
+        self._loop = asyncio.new_event_loop()
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._grace = settings.shutdown_timeout.total_seconds()
+        self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
+
+    def start(self) -> None:
+        """Begin to claim and run."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look for pending executions now; called from any thread."""
+        self._tell_loop(self._woken.set)
+
+    def request_stop(self, grace: float | None = None) -> None:
+        """Claim nothing more and finish what runs, or hand it back after *grace* seconds."""
+        self._stopping = True
+        if grace is not None:
+            self._grace = grace
+        self.wake()
+
+    def stop(self) -> None:
+        """Stop, and return when nothing of this pool is running or owned any more."""
+        self.request_stop()
+        self._thread.join()
+
+    def _tell_loop(self, callback: Callable[[], object]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            return  # the loop has ended: there is nobody left to tell
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._work())
+        finally:
+            self._loop.close()
+            self._store_threads.shutdown(wait=False)
+
+    async def _work(self) -> None:
+        env = self._env()
+        while not self._stopping:
+            await self._claim_and_start(env)
+            await self._wait_for_something()
+        await self._drain()
+
+    def _env(self) -> RunnerEnv:
+        completions = Completions(self._write, self._call_store, self._observer)
+        return RunnerEnv(
+            store=self._store,
+            registry=self._registry,
+            owner=self._owner,
+            cancellations=self.cancellations,
+            call_store=self._call_store,
+            call_sync=in_daemon_thread,
+            record=completions.record,
+        )
+
+    async def _claim_and_start(self, env: RunnerEnv) -> None:
+        free = self._settings.worker_count - len(self._tasks)
+        if free < 1:
+            return
+        try:
+            claimed = await self._call_store(self._claim, free)
+        except Exception as error:
+            self._observer.emit("loop.failed", loop="worker", error=repr(error))
+            return
+        for execution in claimed:
+            task = asyncio.create_task(self._run(env, execution))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    async def _run(self, env: RunnerEnv, execution: Execution) -> None:
+        self._observer.emit(
+            "execution.started", execution_id=execution.id, external_id=execution.external_id
+        )
+        try:
+            await run_execution(env, RunnerState(execution.id, execution))
+        except Exception as error:
+            self._observer.emit("loop.failed", loop="worker", error=repr(error))
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self._woken.set()
+
+    async def _wait_for_something(self) -> None:
+        """Until woken or a slot is free; the polling interval is only the fallback."""
+        pause = self._settings.polling_interval.total_seconds()
+        try:
+            async with asyncio.timeout(pause):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._woken.clear()
+
+    async def _drain(self) -> None:
+        """Wait for what runs; ask what is left to stop; hand back whatever is still ours."""
+        if self._tasks:
+            await self._wait_until_idle(lambda: self._grace)
+        self.cancellations.cancel_all(self.cancellations.ids(), StopReason.SHUTDOWN)
+        if self._tasks:
+            await self._wait_until_idle(lambda: LAST_MOMENT)
+        await self._call_store(self._hand_back_all)
+
+    async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
+        """*grace* is asked again after each wake-up: a second signal may shorten it."""
+        began = self._loop.time()
+        while self._tasks and (left := began + grace() - self._loop.time()) > 0:
+            self._woken.clear()
+            await asyncio.wait({asyncio.create_task(self._woken.wait())}, timeout=left)
+
+    def _claim(self, limit: int) -> list[Execution]:
+        with self._store.writing() as tx:
+            return executions.claim_pending(tx, self._owner, limit, self._registry.names())
+
+    def _write(self, ended: Any) -> set[int]:
+        recorded = write_outcomes(self._store, self._owner, self._observer, ended)
+        self._on_finished()
+        return recorded
+
+    def _hand_back_all(self) -> None:
+        with self._store.writing() as tx:
+            left = executions.owned_by(tx, self._owner)
+            handed_back = outcomes.hand_back(tx, self._owner, left) if left else []
+        if handed_back:
+            self._on_finished()
+        for one in handed_back:
+            self._observer.emit("execution.handed_back", execution_id=one.id)
+
+    async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return await self._loop.run_in_executor(self._store_threads, function, *arguments)

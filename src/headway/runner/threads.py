@@ -1,0 +1,46 @@
+"""Sync steps in threads of their own, which never keep the process from ending."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call *function* in a new daemon thread and await its result.
+
+    A pool's threads are joined when the interpreter exits, so that one step that hangs would
+    keep a worker from ever stopping; a daemon thread does not.
+    """
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def call() -> None:
+        try:
+            value = context.run(function, *arguments)
+        except BaseException as error:
+            _tell(loop, result.set_exception, result, error)
+        else:
+            _tell(loop, result.set_result, result, value)
+
+    threading.Thread(target=call, name="headway-step", daemon=True).start()
+    return await result
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop,
+    tell: Callable[[Any], None],
+    result: asyncio.Future[Any],
+    value: Any,
+) -> None:
+    def deliver() -> None:
+        if not result.done():
+            tell(value)
+
+    try:
+        loop.call_soon_threadsafe(deliver)
+    except RuntimeError:
+        # The worker has stopped in the meantime and handed this run back: nobody listens.
+        return

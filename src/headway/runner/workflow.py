@@ -1,0 +1,182 @@
+"""The JobRunner's four steps: LoadExecution → ValidateState → RunWorkflow → RecordOutcome."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.definition.registry import RegisteredWorkflow, Registry
+from headway.domain.execution import Execution, ExecutionState, Outcome
+from headway.domain.text import printable
+from headway.errors import HeadwayError, JobCancelled, StepFailed
+from headway.run import Run
+from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
+from headway.runner.outcome import failed, stopped
+from headway.store import executions
+from headway.store.engine import Store
+from headway.workflow import CallSync, Workflow
+
+PROGRESS_NOTE_LIMIT = 500
+
+
+@dataclass(frozen=True)
+class RunnerEnv:
+    """What the steps may use; how store verbs, sync steps and outcomes are carried out differs
+    between a worker pool and a run in the caller's own thread."""
+
+    store: Store
+    registry: Registry
+    owner: str
+    cancellations: CancellationRegistry
+    call_store: CallSync
+    call_sync: CallSync
+    record: Callable[[int, Outcome], Awaitable[bool]]
+
+
+@dataclass(frozen=True)
+class RunnerState:
+    """One execution on its way from claimed to recorded."""
+
+    execution_id: int
+    execution: Execution | None = None
+    registered: RegisteredWorkflow | None = None
+    value: Any = None
+    outcome: Outcome | None = None
+    recorded: bool = False
+
+
+async def load_execution(state: RunnerState, env: RunnerEnv) -> RunnerState:
+    """Claim the execution unless the pool already did; the loser of a race goes no further."""
+    if state.execution is not None:
+        return state
+    claimed = await env.call_store(_claim, env, state.execution_id)
+    return replace(state, execution=claimed)
+
+
+def _claim(env: RunnerEnv, execution_id: int) -> Execution | None:
+    with env.store.writing() as tx:
+        return executions.claim_one(tx, env.owner, execution_id)
+
+
+async def validate_state(state: RunnerState, env: RunnerEnv) -> RunnerState:
+    """Find the workflow by its registered name and read the input as its declared type."""
+    execution = state.execution
+    if execution is None:
+        return state
+    try:
+        registered = env.registry.find(execution.workflow)
+        value = registered.input_type.decode(execution.input, _subject(execution))
+    except HeadwayError as error:
+        return replace(state, outcome=failed("ValidateState", error))
+    return replace(state, registered=registered, value=value)
+
+
+def _subject(execution: Execution) -> str:
+    return execution.external_id or execution.workflow
+
+
+async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
+    """Run the user's steps; whatever they do becomes an outcome, never an exception."""
+    execution, registered = state.execution, state.registered
+    if execution is None or registered is None:
+        return state
+    handle = env.cancellations.register(execution.id)
+    watch = StepWatch(env, execution, handle)
+    try:
+        outcome = await _run_steps(registered, state.value, env, execution, watch)
+    finally:
+        env.cancellations.unregister(execution.id)
+    return replace(state, outcome=outcome)
+
+
+class StepWatch:
+    """What happens around each step: it is recorded, and cancellation is looked for."""
+
+    def __init__(self, env: RunnerEnv, execution: Execution, handle: Cancellation) -> None:
+        self.step = execution.workflow
+        self.handle = handle
+        self._env = env
+        self._execution = execution
+
+    async def before_step(self, step: str) -> None:
+        """Record *step* as running, unless the run was asked to stop."""
+        self.step = step
+        if not self.handle.requested:
+            flag = await self._env.call_store(self._note, step)
+            if flag is None:
+                self.handle.request(StopReason.NOT_OURS)
+            elif flag:
+                self.handle.request(_reason(flag))
+        if self.handle.requested:
+            raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
+
+    async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a sync step, in a thread if the pool says so."""
+        self.handle.enter_thread()
+        try:
+            return await self._env.call_sync(function, *arguments)
+        finally:
+            self.handle.leave_thread()
+
+    def report(self, fraction: float, note: str | None) -> None:
+        """Record progress; called from user code, sync or async."""
+        text = None if note is None else printable(note, PROGRESS_NOTE_LIMIT)
+        with self._env.store.writing() as tx:
+            executions.note_progress(tx, self._env.owner, self._execution.id, fraction, text)
+
+    def _note(self, step: str) -> str | None:
+        with self._env.store.writing() as tx:
+            return executions.note_step(tx, self._env.owner, self._execution.id, step)
+
+
+def _reason(flag: str) -> StopReason:
+    return StopReason.TIMEOUT if flag == StopReason.TIMEOUT else StopReason.REQUESTED
+
+
+async def _run_steps(
+    registered: RegisteredWorkflow,
+    value: Any,
+    env: RunnerEnv,
+    execution: Execution,
+    watch: StepWatch,
+) -> Outcome:
+    watch.handle.attach(asyncio.current_task())
+    run = Run(
+        execution_id=execution.id,
+        workflow=execution.workflow,
+        manifest=execution.external_id,
+        attempt=execution.attempt,
+        scheduled_for=execution.scheduled_for,
+        logger=logging.getLogger(f"headway.run.{execution.workflow}"),
+        _report=watch.report,
+        _is_cancelled=lambda: watch.handle.requested,
+    )
+    try:
+        await registered.workflow.run(
+            value, run, before_step=watch.before_step, call_sync=watch.call_sync
+        )
+    except (JobCancelled, asyncio.CancelledError) as error:
+        return stopped(watch.step, watch.handle.reason, error)
+    except StepFailed as error:
+        return failed(error.step, error.__cause__ or error)
+    except BaseException as error:  # SystemExit in user code must not end the worker
+        return failed(watch.step, error)
+    finally:
+        watch.handle.attach(None)
+    return Outcome(ExecutionState.COMPLETED)
+
+
+async def record_outcome(state: RunnerState, env: RunnerEnv) -> RunnerState:
+    """Write how it ended, if it is still ours to write."""
+    if state.execution is None or state.outcome is None:
+        return state
+    recorded = await env.record(state.execution.id, state.outcome)
+    return replace(state, recorded=recorded)
+
+
+JOB_RUNNER = Workflow(
+    "job-runner",
+    (load_execution, validate_state, run_workflow, record_outcome),
+    RunnerEnv,
+)

@@ -1,0 +1,1 @@
+"""Where executions are sent: headway's own workers, Celery, or straight into this thread."""

@@ -1,0 +1,95 @@
+"""Who wakes whom: events inside this process, and a hint to other servers on PostgreSQL."""
+
+import threading
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a headway process can do."""
+
+    MANAGER = "manager"
+    DISPATCHER = "dispatcher"
+    WORKER = "worker"
+
+
+class WakeUps:
+    """Wakes the loops of this process at once and tells other servers through *announce*.
+
+    >>> heard = []
+    >>> wakeups = WakeUps()
+    >>> wakeups.on(Role.DISPATCHER, lambda: heard.append("dispatcher"))
+    >>> wakeups.wake(Role.DISPATCHER, Role.WORKER)
+    >>> heard
+    ['dispatcher']
+    """
+
+    def __init__(self, announce: Callable[[Iterable[Role]], None] | None = None) -> None:
+        self._announce = announce
+        self._listeners: dict[Role, Callable[[], None]] = {}
+
+    def on(self, role: Role, listener: Callable[[], None]) -> None:
+        """Call *listener* whenever *role* has something to do."""
+        self._listeners[role] = listener
+
+    def wake(self, *roles: Role) -> None:
+        """There is something to do for *roles*, here or elsewhere."""
+        self.wake_here(*roles)
+        if self._announce is not None:
+            self._announce(roles)
+
+    def wake_here(self, *roles: Role) -> None:
+        """There is something to do for *roles* in this process."""
+        for role in roles:
+            listener = self._listeners.get(role)
+            if listener is not None:
+                listener()
+
+
+class Announcer:
+    """Sends collected topics from a thread of its own: the first at once, then at most every 5 ms.
+
+    >>> sent = []
+    >>> announcer = Announcer(sent.append)
+    >>> announcer.start(); announcer([Role.WORKER]); announcer.stop()
+    >>> sent
+    [{<Role.WORKER: 'worker'>}]
+    """
+
+    PAUSE = 0.005
+
+    def __init__(self, send: Callable[[set[Role]], None]) -> None:
+        self._send = send
+        self._topics: set[Role] = set()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="headway-notify", daemon=True)
+
+    def __call__(self, roles: Iterable[Role]) -> None:
+        """Have *roles* announced soon."""
+        with self._changed:
+            self._topics.update(roles)
+            self._changed.notify()
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send what is left and end."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._topics or self._stopping)
+                topics, self._topics = self._topics, set()
+                stopping = self._stopping
+            if topics:
+                self._send(topics)
+            if stopping:
+                return
+            threading.Event().wait(self.PAUSE)
