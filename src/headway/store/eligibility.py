@@ -1,0 +1,82 @@
+"""Which queue entries may be dispatched at all: asked of every entry before any limit."""
+
+from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select
+
+from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.work_queue import AUTOMATIC, EntryStatus
+from headway.store.tables import dead_letter, execution, manifest, manifest_group, work_queue
+from headway.store.transaction import Transaction, word
+
+QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
+
+
+def ranked_in_group(tx: Transaction) -> Subquery:
+    """Eligible entries, one per manifest, each with its rank inside its group."""
+    eligible = _eligible(tx)
+    rank = func.row_number().over(
+        partition_by=eligible.c.group_id,
+        order_by=(eligible.c.priority.desc(), eligible.c.created_at, eligible.c.id),
+    )
+    return (
+        select(eligible, rank.label("rank_in_group"))
+        .where(eligible.c.rank_in_manifest == 1)
+        .subquery()
+    )
+
+
+def _eligible(tx: Transaction) -> Subquery:
+    """Queued, due, allowed by manifest and group, and the first of its manifest."""
+    first_of_manifest = func.row_number().over(
+        partition_by=func.coalesce(work_queue.c.manifest_id, -work_queue.c.id),
+        order_by=(work_queue.c.priority.desc(), work_queue.c.created_at, work_queue.c.id),
+    )
+    return (
+        select(
+            work_queue.c.id,
+            work_queue.c.workflow,
+            work_queue.c.source,
+            work_queue.c.priority,
+            work_queue.c.created_at,
+            work_queue.c.manifest_id,
+            work_queue.c.group_id,
+            manifest.c.external_id,
+            manifest_group.c.name.label("group_name"),
+            func.coalesce(manifest_group.c.priority, 0).label("group_priority"),
+            manifest_group.c.max_active_jobs.label("group_max_active_jobs"),
+            first_of_manifest.label("rank_in_manifest"),
+        )
+        .select_from(
+            work_queue.outerjoin(manifest, manifest.c.id == work_queue.c.manifest_id).outerjoin(
+                manifest_group, manifest_group.c.id == work_queue.c.group_id
+            )
+        )
+        .where(QUEUED, _is_due(tx), _is_allowed(), ~_is_running())
+        .subquery()
+    )
+
+
+def _is_due(tx: Transaction) -> ColumnElement[bool]:
+    return or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at <= tx.now)
+
+
+def _is_allowed() -> ColumnElement[bool]:
+    """A disabled group stops every entry; a disabled or dead-lettered manifest automatic ones."""
+    manual = work_queue.c.source.not_in([word(source) for source in sorted(AUTOMATIC)])
+    awaiting = exists().where(
+        dead_letter.c.manifest_id == work_queue.c.manifest_id,
+        dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
+    )
+    return or_(
+        work_queue.c.manifest_id.is_(None),
+        and_(
+            manifest_group.c.enabled,
+            manifest.c.removed_at.is_(None),
+            or_(manual, and_(manifest.c.enabled, ~awaiting)),
+        ),
+    )
+
+
+def _is_running() -> ColumnElement[bool]:
+    return exists().where(
+        execution.c.manifest_id == work_queue.c.manifest_id, execution.c.single_flight
+    )
