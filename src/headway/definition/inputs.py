@@ -2,7 +2,7 @@
 
 Stored inputs are ASCII JSON, so that every database and every terminal holds every input. JSON
 goes through :mod:`json` and pydantic sees Python values only: pydantic's own JSON cannot carry
-lone surrogates.
+lone surrogates. (As keys of a dictionary it cannot carry them either way; they are refused.)
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from headway.definition.problems import Path, Problem, one_line
+from headway.definition.problems import STORAGE, Path, Problem, one_line
 from headway.domain.text import shown
 from headway.errors import DefinitionError, InputError
 from headway.steps import type_name
@@ -157,7 +157,7 @@ def _as_json(plain: Any) -> str:
             plain,
             f"is {len(text)} bytes as JSON, more than {MAX_INPUT_BYTES}; "
             "keep the data elsewhere and pass where it is",
-            kind="size",
+            STORAGE,
         )
     return text
 
@@ -173,7 +173,8 @@ def _refuse_unstorable(plain: Any, path: Path = ()) -> None:
         raise Problem(path, plain, f"must have at most {MAX_INTEGER_DIGITS} digits")
     parts = _parts(plain)
     if parts is not None and len(path) >= MAX_INPUT_DEPTH:
-        raise Problem(path, plain, f"must not be nested more than {MAX_INPUT_DEPTH} levels deep")
+        rule = f"must not be nested more than {MAX_INPUT_DEPTH} levels deep"
+        raise Problem(path, plain, rule, STORAGE)
     for key, part in (parts or {}).items():
         _refuse_unstorable(part, (*path, key))
 
@@ -199,9 +200,10 @@ def _refuse_change(before: Any, after: Any, path: Path = ()) -> None:
         records = _is_record(before) or _is_record(after)
         same = mine.keys() == theirs.keys() and (type(before) is type(after) or not records)
     if not same:
-        nan = isinstance(before, float) and not math.isfinite(before)
-        changed = f"does not survive storage as JSON, it would come back as {shown(after)}"
-        raise Problem(path, before, _NOT_FINITE if nan else changed)
+        if isinstance(before, float) and not math.isfinite(before):
+            raise Problem(path, before, _NOT_FINITE)
+        rule = f"does not survive storage as JSON, it would come back as {shown(after)}"
+        raise Problem(path, before, rule, STORAGE)
     for key in mine or ():
         _refuse_change((mine or {})[key], (theirs or {})[key], (*path, key))
 

@@ -12,6 +12,9 @@ from headway.domain.text import printable, shown
 Path = tuple[str | int, ...]
 Schema = Mapping[str, Any]
 
+STORAGE = "storage"
+"""The kind of problem that another value of the same type need not solve: no example helps."""
+
 _RULE_LIMIT = 300
 _MISSING = frozenset({"missing", "missing_argument"})
 _UNKNOWN = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
@@ -75,7 +78,7 @@ class Problem(Exception):
             return f"{where}is missing{_example(schema, self.path)}{others}"
         if self.kind in _UNKNOWN:
             return f"{where}= {shown(self.value)}: no such field{_known(schema, self.path)}{others}"
-        example = "" if self.kind == "size" else _example(schema, self.path)
+        example = "" if self.kind == STORAGE else _example(schema, self.path)
         return f"{where}= {shown(self.value)}: {one_line(self.rule)}{example}{others}"
 
 

@@ -13,14 +13,16 @@ from headway.runner.cancellation import CancellationRegistry
 from headway.runner.workflow import JOB_RUNNER, RunnerEnv, RunnerState
 from headway.store import executions, outcomes
 from headway.store.engine import Store
+from headway.store.executions import Progress
 
 
 @dataclass(frozen=True)
 class RunnerResult:
-    """What one pass did: how many executions were claimed, and how they ended."""
+    """What one pass did: how many executions were claimed, how they ended, and why they failed."""
 
     claimed: int = 0
     ended: Counter[ExecutionState] = field(default_factory=Counter)
+    failures: tuple[str, ...] = ()
 
 
 async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -74,6 +76,7 @@ class JobRunner:
             call_store=_here,
             call_sync=_here,
             record=self._record,
+            report=self._report,
         )
         self._loop = asyncio.Runner()
 
@@ -81,22 +84,30 @@ class JobRunner:
         """Claim up to *limit* pending executions, best first, and run each to its end."""
         with self._store.writing() as tx:
             claimed = executions.claim_pending(tx, self._owner, limit, self._registry.names())
-        ended: Counter[ExecutionState] = Counter()
-        for execution in claimed:
-            ended.update(self._run(RunnerState(execution.id, execution)))
-        return RunnerResult(len(claimed), ended)
+        outcomes = [self._run(RunnerState(execution.id, execution)) for execution in claimed]
+        ended = Counter(outcome.state for outcome in outcomes if outcome)
+        failures = [
+            f"{execution.external_id or execution.workflow}: {outcome.failure.summary}"
+            for execution, outcome in zip(claimed, outcomes, strict=True)
+            if outcome and outcome.failure
+        ]
+        return RunnerResult(len(claimed), ended, tuple(failures))
 
     def run_one(self, execution_id: int) -> ExecutionState | None:
         """Claim this execution and run it; None if it was not pending any more."""
-        return next(iter(self._run(RunnerState(execution_id))), None)
+        outcome = self._run(RunnerState(execution_id))
+        return outcome.state if outcome else None
 
     def close(self) -> None:
         """Close the event loop async steps ran in."""
         self._loop.close()
 
-    def _run(self, state: RunnerState) -> list[ExecutionState]:
-        done = self._loop.run(run_execution(self._env, state))
-        return [done.outcome.state] if done.outcome else []
+    def _run(self, state: RunnerState) -> Outcome | None:
+        return self._loop.run(run_execution(self._env, state)).outcome
+
+    def _report(self, execution_id: int, progress: Progress) -> None:
+        with self._store.writing() as tx:
+            executions.note_progress(tx, self._owner, {execution_id: progress})
 
     async def _record(self, execution_id: int, outcome: Outcome) -> bool:
         return bool(

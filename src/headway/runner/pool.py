@@ -5,7 +5,7 @@ One event loop in a thread of its own: async steps share it, sync steps get thre
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,10 +16,12 @@ from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.completions import Completions
 from headway.runner.job_runner import run_execution, write_outcomes
+from headway.runner.progress import ProgressWriter
 from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store import executions, outcomes
-from headway.store.engine import Store
+from headway.store.engine import TRANSIENT, Store
+from headway.store.executions import Progress
 
 LAST_MOMENT = 1.0
 
@@ -98,6 +100,7 @@ class WorkerPool:
 
     def _env(self) -> RunnerEnv:
         completions = Completions(self._write, self._call_store, self._observer)
+        progress = ProgressWriter(self._loop, self._write_progress, self._call_store)
         return RunnerEnv(
             store=self._store,
             registry=self._registry,
@@ -106,6 +109,7 @@ class WorkerPool:
             call_store=self._call_store,
             call_sync=in_daemon_thread,
             record=completions.record,
+            report=progress.report,
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
@@ -153,7 +157,11 @@ class WorkerPool:
         self.cancellations.cancel_all(self.cancellations.ids(), StopReason.SHUTDOWN)
         if self._tasks:
             await self._wait_until_idle(lambda: LAST_MOMENT)
-        await self._call_store(self._hand_back_all)
+        try:
+            await self._call_store(self._hand_back_all)
+        except TRANSIENT as error:
+            # Nobody to give them back to: they are found by their owner being gone.
+            self._observer.emit("loop.failed", loop="worker", error=repr(error))
 
     async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
         """*grace* is asked again after each wake-up: a second signal may shorten it."""
@@ -170,6 +178,10 @@ class WorkerPool:
         recorded = write_outcomes(self._store, self._owner, self._observer, ended)
         self._on_finished()
         return recorded
+
+    def _write_progress(self, reported: Mapping[int, Progress]) -> None:
+        with self._store.writing() as tx:
+            executions.note_progress(tx, self._owner, reported)
 
     def _hand_back_all(self) -> None:
         with self._store.writing() as tx:

@@ -14,7 +14,8 @@ from headway.run import Run
 from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
 from headway.runner.outcome import failed, stopped
 from headway.store import executions
-from headway.store.engine import Store
+from headway.store.engine import TRANSIENT, Store
+from headway.store.executions import Progress
 from headway.workflow import CallSync, Workflow
 
 PROGRESS_NOTE_LIMIT = 500
@@ -32,6 +33,7 @@ class RunnerEnv:
     call_store: CallSync
     call_sync: CallSync
     record: Callable[[int, Outcome], Awaitable[bool]]
+    report: Callable[[int, Progress], None]
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,19 @@ class StepWatch:
         """Record *step* as running, unless the run was asked to stop."""
         self.step = step
         if not self.handle.requested:
-            flag = await self._env.call_store(self._note, step)
-            if flag is None:
-                self.handle.request(StopReason.NOT_OURS)
-            elif flag:
-                self.handle.request(_reason(flag))
+            await self._look_into_the_store(step)
         if self.handle.requested:
             raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
+
+    async def _look_into_the_store(self, step: str) -> None:
+        try:
+            flag = await self._env.call_store(self._note, step)
+        except TRANSIENT:
+            return  # a database that is away stops no run; the outcome is written when it is back
+        if flag is None:
+            self.handle.request(StopReason.NOT_OURS)
+        elif flag:
+            self.handle.request(_reason(flag))
 
     async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a sync step, in a thread if the pool says so."""
@@ -120,10 +128,9 @@ class StepWatch:
             self.handle.leave_thread()
 
     def report(self, fraction: float, note: str | None) -> None:
-        """Record progress; called from user code, sync or async."""
+        """Pass progress on; called from user code, sync or async, so it must not wait."""
         text = None if note is None else printable(note, PROGRESS_NOTE_LIMIT)
-        with self._env.store.writing() as tx:
-            executions.note_progress(tx, self._env.owner, self._execution.id, fraction, text)
+        self._env.report(self._execution.id, Progress(fraction, text))
 
     def _note(self, step: str) -> str | None:
         with self._env.store.writing() as tx:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, select, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
@@ -23,8 +23,8 @@ from headway.store.urls import create_private, parse_url, shown
 
 Clock = Callable[[], datetime]
 
-# What a loop survives by trying again: the database is away, busy, or ended this session.
-TRANSIENT = (OperationalError, PoolTimeout, DBAPIError)
+# What passes by waiting: the database is away or busy, or it ended this session or statement.
+TRANSIENT = (OperationalError, InterfaceError, PoolTimeout)
 
 
 class Lock(IntEnum):

@@ -1,11 +1,11 @@
 """Live executions: claimed by owners, watched while they run, counted against the limits."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, func, select, update
+from sqlalchemy import Row, Select, and_, bindparam, func, select, update
 
 from headway.domain.execution import Execution, ExecutionState, Failure
 from headway.store.tables import execution, executions, manifest
@@ -86,15 +86,26 @@ def note_step(tx: Transaction, owner: str, execution_id: int, step: str) -> str 
     return (row.cancel_reason or "requested") if row.cancel_requested else ""
 
 
-def note_progress(
-    tx: Transaction, owner: str, execution_id: int, progress: float, note: str | None
-) -> None:
-    """Record how far an execution has come, if it is still *owner*'s."""
-    tx.connection.execute(
+@dataclass(frozen=True)
+class Progress:
+    """How far a run says it has come, from 0 to 1, and in which words."""
+
+    fraction: float
+    note: str | None = None
+
+
+def note_progress(tx: Transaction, owner: str, reported: Mapping[int, Progress]) -> None:
+    """Record how far executions have come, those that are still *owner*'s."""
+    statement = (
         update(execution)
-        .where(execution.c.id == execution_id, IN_PROGRESS, execution.c.owner == owner)
-        .values(progress=progress, progress_note=note)
+        .where(execution.c.id == bindparam("b_id"), IN_PROGRESS, execution.c.owner == owner)
+        .values(progress=bindparam("b_progress"), progress_note=bindparam("b_note"))
     )
+    rows = [
+        {"b_id": key, "b_progress": reported[key].fraction, "b_note": reported[key].note}
+        for key in sorted(reported)
+    ]
+    tx.connection.execute(statement, rows)
 
 
 def owned_by(tx: Transaction, owner: str) -> list[int]:
