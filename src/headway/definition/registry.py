@@ -100,6 +100,14 @@ class Registry:
         """
         return tuple(sorted(self._by_name))
 
+    def first_steps(self) -> dict[str, str]:
+        """The step each workflow starts with.
+
+        >>> Registry().first_steps()
+        {}
+        """
+        return {name: one.workflow.steps[0].name for name, one in self._by_name.items()}
+
     def _name(self, reference: Reference) -> str:
         if isinstance(reference, str):
             return reference

@@ -83,7 +83,9 @@ class JobRunner:
     def run_once(self, limit: int = 100) -> RunnerResult:
         """Claim up to *limit* pending executions, best first, and run each to its end."""
         with self._store.writing() as tx:
-            claimed = executions.claim_pending(tx, self._owner, limit, self._registry.names())
+            claimed = executions.claim_pending(
+                tx, self._owner, limit, self._registry.names(), self._registry.first_steps()
+            )
         outcomes = [self._run(RunnerState(execution.id, execution)) for execution in claimed]
         ended = Counter(outcome.state for outcome in outcomes if outcome)
         failures = [

@@ -172,7 +172,9 @@ class WorkerPool:
 
     def _claim(self, limit: int) -> list[Execution]:
         with self._store.writing() as tx:
-            return executions.claim_pending(tx, self._owner, limit, self._registry.names())
+            return executions.claim_pending(
+                tx, self._owner, limit, self._registry.names(), self._registry.first_steps()
+            )
 
     def _write(self, ended: Any) -> set[int]:
         recorded = write_outcomes(self._store, self._owner, self._observer, ended)

@@ -58,7 +58,7 @@ async def load_execution(state: RunnerState, env: RunnerEnv) -> RunnerState:
 
 def _claim(env: RunnerEnv, execution_id: int) -> Execution | None:
     with env.store.writing() as tx:
-        return executions.claim_one(tx, env.owner, execution_id)
+        return executions.claim_one(tx, env.owner, execution_id, env.registry.first_steps())
 
 
 async def validate_state(state: RunnerState, env: RunnerEnv) -> RunnerState:
@@ -104,10 +104,15 @@ class StepWatch:
     async def before_step(self, step: str) -> None:
         """Record *step* as running, unless the run was asked to stop."""
         self.step = step
-        if not self.handle.requested:
+        if not self.handle.requested and not self._was_claimed_with(step):
             await self._look_into_the_store(step)
         if self.handle.requested:
             raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
+
+    def _was_claimed_with(self, step: str) -> bool:
+        """The claim has put the first step on record and found no cancellation."""
+        claimed = self._execution
+        return claimed.running_step == step and not claimed.cancel_requested
 
     async def _look_into_the_store(self, step: str) -> None:
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, bindparam, func, select, update
+from sqlalchemy import Row, Select, and_, bindparam, case, func, select, update
 
 from headway.domain.execution import Execution, ExecutionState, Failure
 from headway.store.tables import execution, executions, manifest
@@ -13,6 +13,9 @@ from headway.store.transaction import Transaction, among, word
 
 PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
+
+
+Steps = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,16 @@ def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
 
 
 def claim_pending(
-    tx: Transaction, owner: str, limit: int, workflows: Collection[str]
+    tx: Transaction,
+    owner: str,
+    limit: int,
+    workflows: Collection[str],
+    first_steps: Steps | None = None,
 ) -> list[Execution]:
-    """Start up to *limit* pending executions of known *workflows* in the name of *owner*."""
+    """Start up to *limit* pending executions of known *workflows* in the name of *owner*.
+
+    *first_steps* names the step each workflow starts with, so that it is on record at once.
+    """
     best_first = (
         select(execution.c.id)
         .where(PENDING, among(tx, execution.c.workflow, workflows))
@@ -46,27 +56,41 @@ def claim_pending(
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    return _start(tx, owner, best_first)
+    return _start(tx, owner, best_first, first_steps)
 
 
-def claim_one(tx: Transaction, owner: str, execution_id: int) -> Execution | None:
+def claim_one(
+    tx: Transaction, owner: str, execution_id: int, first_steps: Steps | None = None
+) -> Execution | None:
     """Start this execution in the name of *owner*; None if it is not pending any more."""
     this_one = select(execution.c.id).where(execution.c.id == execution_id, PENDING)
-    started = _start(tx, owner, this_one.with_for_update(skip_locked=True))
+    started = _start(tx, owner, this_one.with_for_update(skip_locked=True), first_steps)
     return started[0] if started else None
 
 
-def _start(tx: Transaction, owner: str, chosen: Select[tuple[int]]) -> list[Execution]:
+def _start(
+    tx: Transaction, owner: str, chosen: Select[tuple[int]], first_steps: Steps | None
+) -> list[Execution]:
     # Materialised, or the planner may run the LIMITed sub-select once per row.
     picked = chosen.cte("picked").prefix_with("MATERIALIZED", dialect="postgresql")
     statement = (
         update(execution)
         .where(execution.c.id.in_(select(picked.c.id)))
-        .values(state=word(ExecutionState.IN_PROGRESS), owner=owner, started_at=tx.now)
+        .values(
+            state=word(ExecutionState.IN_PROGRESS),
+            owner=owner,
+            started_at=tx.now,
+            running_step=_first_step(first_steps),
+            step_started_at=tx.now,
+        )
         .returning(*execution.c)
     )
     started = [to_execution(row) for row in tx.connection.execute(statement)]
     return sorted(started, key=lambda one: (-one.priority, one.id))
+
+
+def _first_step(first_steps: Steps | None) -> Any:
+    return case(dict(first_steps), value=execution.c.workflow, else_=None) if first_steps else None
 
 
 def note_step(tx: Transaction, owner: str, execution_id: int, step: str) -> str | None:
