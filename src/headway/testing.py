@@ -10,7 +10,6 @@ from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from headway.definition.app import Headway
@@ -66,11 +65,7 @@ class VirtualClock:
 
     @property
     def now(self) -> datetime:
-        """The moment this clock shows, in UTC.
-
-        >>> VirtualClock().now
-        datetime.datetime(2026, 1, 5, 0, 0, tzinfo=datetime.timezone.utc)
-        """
+        """The moment this clock shows, in UTC."""
         return self._now
 
     def __call__(self) -> datetime:
@@ -143,12 +138,7 @@ class Sandbox:
             self._closing = closing.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._closing.close()
 
     def _prepare(self) -> None:
@@ -216,9 +206,7 @@ class Sandbox:
         ...     print(box.now)
         2026-01-06 12:00:00+00:00
         """
-        units = timedelta(
-            weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds
-        )
+        units = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         self.advance_to(self.now + by + units)
 
     def advance_to(self, moment: datetime) -> None:
