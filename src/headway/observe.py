@@ -50,7 +50,7 @@ class Observer:
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
-            except Exception:
+            except (Exception, SystemExit):  # a subscriber may end itself, never a worker
                 logger.exception("a subscriber failed on %s", name)
 
 

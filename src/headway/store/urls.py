@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from headway.errors import SettingsError
+from headway.errors import DatabaseUnavailable, SettingsError
 from headway.extras import require
 
 EXAMPLES = "for example postgresql://user@host/database or sqlite:///headway.db"
@@ -20,8 +20,9 @@ def parse_url(text: str) -> URL:
     """
     try:
         url = make_url(text)
-    except ArgumentError as error:
-        raise SettingsError(f"database_url: cannot be read as an address; {EXAMPLES}") from error
+    except (ArgumentError, ValueError):
+        # Not "from" it: what could not be read may be a password, and the cause would quote it.
+        raise SettingsError(f"database_url: cannot be read as an address; {EXAMPLES}") from None
     backend = url.get_backend_name()
     if backend in ("postgresql", "postgres"):
         require("postgres")
@@ -32,10 +33,10 @@ def parse_url(text: str) -> URL:
 
 
 def _checked_sqlite(url: URL) -> URL:
-    if url.database in (None, "", ":memory:"):
+    if url.database in (None, "", ":memory:") or str(url.database).startswith("file:"):
         raise SettingsError(
-            f"database_url = {shown(url)!r}: SQLite needs a file, because several connections "
-            f"share it; for example sqlite:///headway.db"
+            f"database_url = {shown(url)!r}: SQLite needs the path of a file, because several "
+            f"connections share it; for example sqlite:///headway.db"
         )
     folder = Path(str(url.database)).resolve().parent
     if not folder.is_dir():
@@ -44,12 +45,14 @@ def _checked_sqlite(url: URL) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The address for people: without its password.
+    """The address for people: without its password and its driver.
 
     >>> shown(make_url("postgresql://me:secret@db/app"))
     'postgresql://me:***@db/app'
     """
-    return url.render_as_string(hide_password=True)
+    hidden = {"password": "hidden"} if "password" in url.query else {}
+    plain = url.set(drivername=url.get_backend_name()).update_query_dict(hidden)
+    return plain.render_as_string(hide_password=True)
 
 
 def create_private(path: Path) -> None:
@@ -58,3 +61,5 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         return
+    except OSError as error:
+        raise DatabaseUnavailable(f"cannot create {path}: {error.strerror}") from error

@@ -1,0 +1,5 @@
+"""``python -m headway.cli`` is the ``headway`` command."""
+
+from headway.cli import main
+
+main()

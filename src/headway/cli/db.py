@@ -1,0 +1,87 @@
+"""``headway db``: which version the database is at, and bringing it to the one needed."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway.cli.target import load
+from headway.cli.terminal import plain
+from headway.definition.app import DEFAULT_DATABASE_URL
+from headway.errors import SchemaTooNew
+from headway.store.engine import Store
+from headway.store.migrate import Migration, current_version, migrations_for
+from headway.store.migrate import migrate as apply_migrations
+from headway.store.urls import parse_url, shown
+
+PENDING = 3
+
+OptionalTarget = Annotated[
+    str | None,
+    typer.Argument(metavar="MODULE:APP", help="Take the database of this application."),
+]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="The database itself. Without both: HEADWAY_DATABASE_URL, then sqlite:///headway.db.",
+    ),
+]
+
+
+def migrate(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
+    """Apply every migration the database does not have yet."""
+    with _opened(_address(target, database_url)) as store:
+        applied = apply_migrations(store)
+        where = plain(shown(store.url))
+    for migration in applied:
+        typer.echo(f"applied {_label(migration)}")
+    done = f"migrated {where}" if applied else f"{where} is up to date"
+    typer.echo(f"{done}: version {migrations_for(store.url.get_backend_name())[-1].version}")
+
+
+def status(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
+    """Say which version the database is at; exits 3 if migrations are pending."""
+    address = _address(target, database_url)
+    url = parse_url(address)
+    known = migrations_for(url.get_backend_name())
+    found = _version(address)
+    if found > known[-1].version:
+        raise SchemaTooNew(found, known[-1].version)
+    pending = [migration for migration in known if migration.version > found]
+    typer.echo(f"database  {plain(shown(url))}")
+    typer.echo(f"version   {found or 'none yet'} (this headway needs {known[-1].version})")
+    typer.echo(f"pending   {', '.join(map(_label, pending)) or 'nothing'}")
+    if pending:
+        typer.echo("run: headway db migrate")
+        raise typer.Exit(PENDING)
+
+
+def _address(target: str | None, database_url: str | None) -> str:
+    if database_url:
+        return database_url
+    if target is not None:
+        return load(target).database_url
+    return os.environ.get("HEADWAY_DATABASE_URL") or DEFAULT_DATABASE_URL
+
+
+def _version(address: str) -> int:
+    url = parse_url(address)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
+        return 0  # asking must not create the file
+    with _opened(address) as store, store.reading() as tx:
+        return current_version(tx)
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[Store]:
+    with closing(Store(address)) as store:
+        store.check()
+        yield store
+
+
+def _label(migration: Migration) -> str:
+    return f"{migration.version:04d} {migration.name}"

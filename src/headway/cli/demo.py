@@ -1,0 +1,30 @@
+"""``headway demo``: a small ETL to watch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway.cli.signals import StopSignals
+from headway.demo.show import show
+
+
+def demo(
+    seconds: Annotated[
+        float | None,
+        typer.Option("--for", metavar="SECONDS", min=0.1, help="End by itself after this time."),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep database and files here; a used folder is continued. "
+            "Default: a temporary one, deleted at the end.",
+            file_okay=False,
+        ),
+    ] = None,
+) -> None:
+    """Watch a small ETL run on SQLite, live in the terminal; Ctrl-C ends it with a summary."""
+    signals = StopSignals()
+    signals.install()
+    show(directory, seconds, signals.stops)

@@ -1,0 +1,109 @@
+"""What happens, as log lines for people. Only the command configures logging, never the library."""
+
+import logging
+import sys
+import threading
+import time
+from typing import Any
+
+from headway.cli.terminal import LINE_LIMIT, first_line, plain
+from headway.domain.text import TRACEBACK_LIMIT, printable
+from headway.observe import Event
+
+logger = logging.getLogger("headway.cli")
+
+ENDS = {
+    "execution.completed": (logging.INFO, "completed", "in"),
+    "execution.failed": (logging.WARNING, "failed", "after"),
+    "execution.cancelled": (logging.WARNING, "cancelled", "after"),
+    "execution.handed_back": (logging.WARNING, "handed back", "after"),
+}
+TOLD = (*ENDS, "execution.started", "manifest.dead_lettered", "declaration.applied", "loop.failed")
+
+
+class Narrator:
+    """A subscriber that tells every event a person cares about in one log line.
+
+    >>> narrator = Narrator()
+    >>> narrator(Event("execution.started", {"execution_id": 7, "external_id": "load-users"}))
+    >>> narrator.running
+    1
+    """
+
+    def __init__(self) -> None:
+        self._started: dict[int, tuple[str, float]] = {}
+
+    @property
+    def running(self) -> int:
+        """How many jobs this process is running."""
+        return len(self._started)
+
+    def __call__(self, event: Event) -> None:
+        """Tell *event*."""
+        fields = event.fields
+        if event.name == "execution.started":
+            self._start(fields)
+        elif event.name in ENDS:
+            self._end(event.name, fields)
+        elif event.name == "manifest.dead_lettered":
+            _log(logging.ERROR, "dead letter", f"{fields['external_id']} waits for a person")
+        elif event.name == "declaration.applied":
+            changes = ", ".join(f"{count} {what}" for what, count in fields.items() if count)
+            _log(logging.INFO, "declared", changes or "nothing")
+        elif event.name == "loop.failed":
+            again = f"the {fields['loop']} tries again after {fields['error']}"
+            _log(logging.ERROR, "trouble", again)
+
+    def _start(self, fields: dict[str, Any]) -> None:
+        label = f"{fields['external_id'] or 'an ad-hoc job'} #{fields['execution_id']}"
+        self._started[fields["execution_id"]] = (label, time.monotonic())
+        _log(logging.INFO, "started", label)
+
+    def _end(self, name: str, fields: dict[str, Any]) -> None:
+        level, verb, preposition = ENDS[name]
+        number = fields["execution_id"]
+        unseen = (f"{fields.get('external_id') or 'a job'} #{number}", None)
+        label, began = self._started.pop(number, unseen)
+        if began is not None:
+            label += f" {preposition} {time.monotonic() - began:.1f} s"
+        failure = fields.get("failure")
+        _log(level, verb, f"{label}: {failure}" if failure else label)
+
+
+def configure_logging(*, quiet: bool, verbose: bool) -> None:
+    """Send log lines to stderr: warnings only if *quiet*, headway's every event if *verbose*.
+
+    >>> configure_logging(quiet=False, verbose=True)  # doctest: +SKIP
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Printable("%(asctime)s %(levelname)-7s %(message)s"))
+    handler.addFilter(_not_told_already)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING if quiet else logging.INFO)
+    if verbose:
+        logging.getLogger("headway").setLevel(logging.DEBUG)
+    threading.excepthook = _log_failed_thread
+
+
+class _Printable(logging.Formatter):
+    default_msec_format = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), TRACEBACK_LIMIT)
+
+
+def _not_told_already(record: logging.LogRecord) -> bool:
+    """The library logs some events itself; those the narrator tells need not come twice."""
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return not (record.name == "headway" and arguments[:1] and arguments[0] in TOLD)
+
+
+def _log(level: int, verb: str, text: str) -> None:
+    logger.log(level, "%-11s %s", verb, plain(text, LINE_LIMIT))
+
+
+def _log_failed_thread(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_value is not None:
+        name = failed.thread.name if failed.thread else "a thread"
+        logger.error("%-11s %s ended: %s", "trouble", name, first_line(failed.exc_value))

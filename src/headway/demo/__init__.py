@@ -1,0 +1,1 @@
+"""A small but believable ETL on SQLite, shown live: ``headway demo``."""
