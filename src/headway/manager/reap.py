@@ -22,7 +22,7 @@ def cancel_timed_out_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
         for run in executions.running(env.tx)
         if not run.cancel_requested and timed_out(run, env.tx.now, env.settings)
     ]
-    cancelled = executions.request_cancel(env.tx, late, TIMED_OUT)
+    cancelled = executions.request_cancel(env.tx, late, TIMED_OUT, wait=False)
     return replace(state, cancelled=tuple(cancelled))
 
 

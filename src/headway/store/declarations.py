@@ -17,7 +17,7 @@ from headway.domain.schedule import schedule_to_fields
 from headway.store.tables import declaration, manifest, manifest_group, manifest_state
 from headway.store.transaction import Transaction, among
 from headway.store.wakes import Scope, leave_wakes
-from headway.store.work_queue import cancel_queued
+from headway.store.work_queue import NO_LONGER_DECLARED, cancel_queued
 
 CHUNK = 1000
 
@@ -36,7 +36,9 @@ def apply(tx: Transaction, wanted: Declaration, *, prune: bool = False) -> Appli
     """Make the database say what *wanted* says; the same declaration twice writes nothing."""
     digest = wanted.digest()
     if _latest_digest(tx, wanted.application) == digest:
-        return Applied(unchanged=len(wanted.manifests))
+        # It may have been applied without pruning.
+        removed = _remove_undeclared(tx, wanted) if prune else 0
+        return Applied(unchanged=len(wanted.manifests), removed=removed)
     group_ids = _upsert_groups(tx, wanted)
     created = changed = 0
     for chunk in _chunks(wanted.manifests):
@@ -187,7 +189,7 @@ def _remove_undeclared(tx: Transaction, wanted: Declaration) -> int:
         tx.connection.execute(
             update(manifest).where(among(tx, manifest.c.id, gone)).values(removed_at=tx.now)
         )
-        cancel_queued(tx, gone, "the manifest is no longer declared")
+        cancel_queued(tx, gone, NO_LONGER_DECLARED)
     return len(gone)
 
 

@@ -1,6 +1,6 @@
 """Which queue entries may be dispatched at all: asked of every entry before any limit."""
 
-from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Subquery, and_, exists, func, or_, select, text
 
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.work_queue import AUTOMATIC, EntryStatus
@@ -8,6 +8,8 @@ from headway.store.tables import dead_letter, execution, manifest, manifest_grou
 from headway.store.transaction import Transaction, word
 
 QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
+# In the words of the index: SQLAlchemy's "single_flight = 1" would keep SQLite from using it.
+SINGLE_FLIGHT = text(f"{execution.name}.single_flight")
 
 
 def ranked_in_group(tx: Transaction) -> Subquery:
@@ -77,6 +79,4 @@ def _is_allowed() -> ColumnElement[bool]:
 
 
 def _is_running() -> ColumnElement[bool]:
-    return exists().where(
-        execution.c.manifest_id == work_queue.c.manifest_id, execution.c.single_flight
-    )
+    return exists().where(execution.c.manifest_id == work_queue.c.manifest_id, SINGLE_FLIGHT)

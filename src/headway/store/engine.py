@@ -47,7 +47,8 @@ class Store:
         self.url = parse_url(url)
         self._clock = clock
         if self.on_postgresql:
-            self._writer = self._reader = _postgresql_engine(self.url)
+            self._writer: Engine = _postgresql_engine(self.url)
+            self._reader: Engine = self._writer.execution_options(postgresql_readonly=True)
         else:
             create_private(Path(str(self.url.database)))
             self._writer = _sqlite_engine(self.url, writing=True, durable=durable)

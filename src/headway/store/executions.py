@@ -129,7 +129,8 @@ def note_progress(tx: Transaction, owner: str, reported: Mapping[int, Progress])
         {"b_id": key, "b_progress": reported[key].fraction, "b_note": reported[key].note}
         for key in sorted(reported)
     ]
-    tx.connection.execute(statement, rows)
+    if rows:
+        tx.connection.execute(statement, rows)
 
 
 def owned_by(tx: Transaction, owner: str) -> list[int]:
@@ -183,14 +184,27 @@ def running(tx: Transaction) -> list[Running]:
     ]
 
 
-def request_cancel(tx: Transaction, execution_ids: Sequence[int], reason: str) -> list[int]:
-    """Flag running executions for cancellation; returns those newly flagged."""
+def request_cancel(
+    tx: Transaction, execution_ids: Sequence[int], reason: str, *, wait: bool = True
+) -> list[int]:
+    """Flag running executions for cancellation; returns those newly flagged.
+
+    Without *wait*, what is being written at this moment is left out: it may be ending.
+    """
     if not execution_ids:
         return []
     flagged = and_(IN_PROGRESS, ~execution.c.cancel_requested)
+    picked = (
+        select(execution.c.id)
+        .where(among(tx, execution.c.id, execution_ids), flagged)
+        .order_by(execution.c.id)
+        .with_for_update(skip_locked=not wait)
+        .cte("picked")
+        .prefix_with("MATERIALIZED", dialect="postgresql")
+    )
     statement = (
         update(execution)
-        .where(among(tx, execution.c.id, execution_ids), flagged)
+        .where(execution.c.id.in_(select(picked.c.id)))
         .values(cancel_requested=True, cancel_reason=reason)
         .returning(execution.c.id)
     )

@@ -9,6 +9,7 @@ from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.schedule import schedule_from_fields
 from headway.domain.work_queue import AUTOMATIC, EntryStatus
+from headway.store.eligibility import SINGLE_FLIGHT
 from headway.store.tables import (
     dead_letter,
     execution,
@@ -56,7 +57,7 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
         _failed_count().label("failed_count"),
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
-        exists().where(execution.c.manifest_id == manifest.c.id).label("has_active_execution"),
+        _active_execution().label("has_active_execution"),
     ).select_from(manifest.join(manifest_group).join(manifest_state))
 
 
@@ -80,6 +81,10 @@ def _awaiting_dead_letter() -> ColumnElement[bool]:
         dead_letter.c.manifest_id == manifest.c.id,
         dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
     )
+
+
+def _active_execution() -> ColumnElement[bool]:
+    return exists().where(execution.c.manifest_id == manifest.c.id, SINGLE_FLIGHT)
 
 
 def _queued_work(tx: Transaction) -> ColumnElement[bool]:

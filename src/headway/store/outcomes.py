@@ -64,7 +64,7 @@ def fail_stale_pending(tx: Transaction, dispatched_before: datetime) -> list[Exe
         "no worker picked this up within stale_pending_timeout",
     )
     stale = and_(PENDING, execution.c.dispatched_at < dispatched_before)
-    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure))
+    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
 
 
 def fail_stale_in_progress(tx: Transaction, execution_ids: Iterable[int]) -> list[Execution]:
@@ -75,18 +75,23 @@ def fail_stale_in_progress(tx: Transaction, execution_ids: Iterable[int]) -> lis
         "did not end within stale_in_progress_timeout",
     )
     stale = and_(among(tx, execution.c.id, execution_ids), IN_PROGRESS)
-    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure))
+    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
 
 
 def _end(
-    tx: Transaction, chosen: ColumnElement[bool], outcome_of: Callable[[Any], Outcome]
+    tx: Transaction,
+    chosen: ColumnElement[bool],
+    outcome_of: Callable[[Any], Outcome],
+    *,
+    wait: bool = True,
 ) -> list[Execution]:
-    # Locked in id order first: two unordered multi-row writes can deadlock.
+    # Locked in id order first: two unordered multi-row writes can deadlock. The reapers do not
+    # wait at all: the manager may hold the state that whoever is finishing needs next.
     locked = (
         select(execution.c.id)
         .where(chosen)
         .order_by(execution.c.id)
-        .with_for_update()
+        .with_for_update(skip_locked=not wait)
         .cte("locked")
         .prefix_with("MATERIALIZED", dialect="postgresql")
     )

@@ -52,14 +52,15 @@ def among(tx: Transaction, column: Column[Any], values: Iterable[int | str]) -> 
     """
     chosen = sorted(values)
     if tx.on_postgresql:
-        array = postgresql.ARRAY(postgresql.TEXT if _textual(chosen) else BigInteger)
+        # By the column's type, because an empty list has no values to tell it by.
+        array = postgresql.ARRAY(postgresql.TEXT if _textual(column) else BigInteger)
         return column == any_(bindparam(None, chosen, type_=array))
     listed = func.json_each(bindparam(None, chosen, type_=JSON)).table_valued("value")
     return column.in_(select(listed.c.value))
 
 
-def _textual(values: list[Any]) -> bool:
-    return bool(values) and isinstance(values[0], str)
+def _textual(column: Column[Any]) -> bool:
+    return isinstance(column.type, String)
 
 
 def insert_or_ignore(tx: Transaction, table: Table) -> Insert:

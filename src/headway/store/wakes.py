@@ -83,6 +83,9 @@ def next_wake_at(tx: Transaction) -> datetime | None:
     """The earliest moment at which the manager has something to look at."""
     if tx.connection.execute(select(wake.c.id).limit(1)).first() is not None:
         return tx.now
-    earliest = select(func.min(manifest_state.c.wake_at))
+    # SQLite uses the partial index only where the condition is repeated.
+    earliest = select(func.min(manifest_state.c.wake_at)).where(
+        manifest_state.c.wake_at.is_not(None)
+    )
     moment: datetime | None = tx.connection.execute(earliest).scalar_one()
     return moment

@@ -30,6 +30,8 @@ from headway.store.tables import (
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 from headway.store.types import Instant
 
+NO_LONGER_DECLARED = "the manifest is no longer declared"
+
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     """Queue *entries* and return the ids of those queued.
@@ -186,14 +188,23 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
 
 
 def requeue(tx: Transaction, executions: Sequence[Any]) -> None:
-    """Put the entries of *executions* back under their own ids, their attempts uncharged."""
+    """Put the entries of *executions* back under their own ids, their attempts uncharged.
+
+    Those of manifests removed in the meantime end as cancelled: nothing would dispatch them.
+    """
     rows = [
         {entry: getattr(row, name) for name, entry in FOLDED.items()}
         | {"attempts": row.attempt - 1}
         for row in executions
     ]
-    if rows:
-        tx.connection.execute(insert_or_ignore(tx, work_queue), rows)
+    if not rows:
+        return
+    tx.connection.execute(insert_or_ignore(tx, work_queue), rows)
+    concerned = [row["manifest_id"] for row in rows if row["manifest_id"] is not None]
+    removed = select(manifest.c.id).where(
+        among(tx, manifest.c.id, concerned), manifest.c.removed_at.is_not(None)
+    )
+    cancel_queued(tx, tx.connection.execute(removed).scalars().all(), NO_LONGER_DECLARED)
 
 
 def count_refusal(
@@ -215,6 +226,8 @@ def count_refusal(
 
 def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> int:
     """End every queued entry of these manifests as cancelled."""
+    if not manifest_ids:
+        return 0
     statement = (
         update(work_queue)
         .where(QUEUED, among(tx, work_queue.c.manifest_id, manifest_ids))

@@ -8,25 +8,53 @@ from headway.store.tables.definitions import (
     manifest_group,
     manifest_state,
 )
+from headway.store.tables.federation import (
+    blocker_ref,
+    capture_buffer,
+    claim_record,
+    context_snapshot,
+    event,
+    objective,
+    output_bundle,
+    pause_state,
+    run_record,
+    session_manifest,
+    substrate_query,
+    substrate_query_response,
+    workorder,
+)
 from headway.store.tables.records import audit, dead_letter, schema_version, server
 from headway.store.tables.views import executions, work_queue_entries
 from headway.store.tables.work import execution, execution_history, wake, work_queue
 
 __all__ = [
     "audit",
+    "blocker_ref",
+    "capture_buffer",
+    "claim_record",
+    "context_snapshot",
     "dead_letter",
     "declaration",
     "dependency",
+    "event",
     "execution",
     "execution_history",
     "executions",
     "manifest",
     "manifest_group",
     "manifest_state",
+    "objective",
+    "output_bundle",
+    "pause_state",
+    "run_record",
     "schema",
     "schema_version",
     "server",
+    "session_manifest",
+    "substrate_query",
+    "substrate_query_response",
     "wake",
     "work_queue",
     "work_queue_entries",
+    "workorder",
 ]

@@ -1,0 +1,237 @@
+"""Applying declarations: upserts by name that write only what changed, all or nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import DatabaseError
+
+from headway.domain.declaration import Declaration
+from headway.domain.manifest import Group
+from headway.domain.schedule import cron, every
+from headway.domain.work_queue import Source
+from headway.store import declarations
+from headway.store.declarations import Applied
+from headway.store.engine import Store
+from headway.store.tables import declaration, manifest, manifest_group, manifest_state, work_queue
+from tests.store.factories import (
+    NOON,
+    Clock,
+    a_declaration,
+    a_manifest,
+    apply,
+    change_group,
+    change_manifest,
+    declare,
+    everything,
+    manifest_ids,
+    queue,
+    ran,
+    rows_of,
+    state_of,
+    wakes_of,
+)
+
+
+def test_a_new_declaration_creates_its_manifests_with_their_state_and_groups(store: Store) -> None:
+    extract = a_manifest("extract", priority=3, max_retries=5, timeout=timedelta(minutes=2))
+    load = a_manifest("load", schedule=cron("0 9 * * *", "Europe/Berlin"), group=Group("loads"))
+    assert apply(store, a_declaration(extract, load)) == Applied(created=2)
+    first, second = rows_of(store, manifest)
+    assert (first["external_id"], first["interval_seconds"]) == ("extract", 3600)
+    assert (first["priority"], first["max_retries"], first["timeout_seconds"]) == (3, 5, 120)
+    assert (first["owner"], first["created_at"], first["updated_at"]) == ("warehouse", NOON, NOON)
+    assert (second["cron_expression"], second["time_zone"]) == ("0 9 * * *", "Europe/Berlin")
+    assert [group["name"] for group in rows_of(store, manifest_group)] == ["etl", "loads"]
+    assert [state["wake_at"] for state in rows_of(store, manifest_state)] == [NOON, NOON]
+
+
+def test_the_same_declaration_twice_writes_nothing(store: Store, clock: Clock) -> None:
+    wanted = a_declaration(a_manifest("extract"), a_manifest("load"), groups=[Group("etl", 4)])
+    apply(store, wanted)
+    before = everything(store)
+    clock.advance(hours=1)
+    assert apply(store, wanted) == Applied(unchanged=2)
+    assert everything(store) == before
+
+
+def test_what_comes_back_after_another_declaration_is_unchanged_row_by_row(
+    store: Store, clock: Clock
+) -> None:
+    apply(store, a_declaration(a_manifest("extract")))
+    [before] = rows_of(store, manifest)
+    clock.advance(hours=1)
+    assert apply(store, a_declaration(a_manifest("extract"), a_manifest("load"))) == Applied(
+        created=1, unchanged=1
+    )
+    assert rows_of(store, manifest)[0] == before
+
+
+def test_a_changed_manifest_changes_only_its_own_row(store: Store, clock: Clock) -> None:
+    ids = declare(store, "extract", "load")
+    kept = rows_of(store, manifest)[1]
+    ran(store, "extract")
+    state = state_of(store)
+    wakes_of(store)
+    later = clock.advance(hours=1)
+    changed = a_manifest("extract", schedule=every(minutes=5), input="[1]")
+    assert apply(store, a_declaration(changed, a_manifest("load"))) == Applied(
+        changed=1, unchanged=1
+    )
+    extract, load = rows_of(store, manifest)
+    assert load == kept
+    assert (extract["id"], extract["created_at"]) == (ids["extract"], NOON)
+    assert (extract["interval_seconds"], extract["input"]) == (300, "[1]")
+    assert extract["updated_at"] == later
+    assert state_of(store) == state
+    assert wakes_of(store) == [(ids["extract"], "self")]
+
+
+def test_a_schedule_of_another_kind_clears_the_fields_of_the_last(store: Store) -> None:
+    declare(store, "extract")
+    declare(store, a_manifest("extract", schedule=cron("*/5 * * * *")))
+    [row] = rows_of(store, manifest)
+    assert (row["schedule_kind"], row["interval_seconds"]) == ("cron", None)
+
+
+def test_a_declared_group_is_changed_by_its_declaration_and_wakes_its_manifests(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, "extract", groups=[Group("etl", 4, 10)])
+    later = clock.advance(hours=1)
+    declare(store, "extract", groups=[Group("etl", 2, 20)])
+    [group] = rows_of(store, manifest_group)
+    assert (group["max_active_jobs"], group["priority"]) == (2, 20)
+    assert (group["created_at"], group["updated_at"]) == (NOON, later)
+    assert wakes_of(store) == [(group["id"], "group")]
+
+
+def test_a_group_merely_named_keeps_what_it_has(store: Store, clock: Clock) -> None:
+    declare(store, "extract", groups=[Group("etl", 4, 10)])
+    before = rows_of(store, manifest_group)
+    clock.advance(hours=1)
+    declare(store, a_manifest("extract", group=Group("etl", 9, 9)), "load")
+    assert rows_of(store, manifest_group) == before
+
+
+def test_a_group_nobody_declared_starts_with_the_priority_of_its_manifest(store: Store) -> None:
+    declare(store, a_manifest("extract", group=Group("etl", priority=7)))
+    [group] = rows_of(store, manifest_group)
+    assert (group["priority"], group["declared"]) == (7, None)
+
+
+def test_an_operators_change_to_a_group_survives_an_unchanged_declaration_of_it(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, "extract", groups=[Group("etl", 4, 10)])
+    change_group(store, "etl", max_active_jobs=1, enabled=False)
+    clock.advance(hours=1)
+    declare(store, "extract", "load", groups=[Group("etl", 4, 10)])
+    [group] = rows_of(store, manifest_group)
+    assert (group["max_active_jobs"], group["enabled"]) == (1, False)
+    assert group["updated_at"] == NOON
+
+
+def test_an_operators_change_to_a_manifest_survives_an_unchanged_declaration_of_it(
+    store: Store,
+) -> None:
+    declare(store, "extract")
+    change_manifest(store, "extract", enabled=False)
+    declare(store, "extract", "load")
+    assert [row["enabled"] for row in rows_of(store, manifest)] == [False, True]
+
+
+def test_a_declaration_without_anything_is_applied_like_any_other(store: Store) -> None:
+    assert apply(store, a_declaration()) == Applied()
+    declare(store, "extract")
+    assert apply(store, a_declaration(), prune=True) == Applied(removed=1)
+
+
+def test_without_pruning_what_is_no_longer_declared_stays(store: Store) -> None:
+    declare(store, "extract", "load")
+    apply(store, a_declaration(a_manifest("load")))
+    assert set(manifest_ids(store)) == {"extract", "load"}
+
+
+def test_pruning_removes_softly_and_cancels_what_is_queued(store: Store, clock: Clock) -> None:
+    declare(store, "extract", "load")
+    for source in (Source.SCHEDULE, Source.TRIGGER, Source.TRIGGER):
+        queue(store, "extract", source=source)
+    queue(store, "load")
+    later = clock.advance(hours=1)
+    assert apply(store, a_declaration(a_manifest("load")), prune=True).removed == 1
+    extract, load = rows_of(store, manifest)
+    assert (extract["removed_at"], load["removed_at"]) == (later, None)
+    *cancelled, kept = rows_of(store, work_queue)
+    assert kept["status"] == "queued"
+    for entry in cancelled:
+        assert (entry["status"], entry["ended_at"]) == ("cancelled", later)
+        assert entry["ended_reason"] == "the manifest is no longer declared"
+
+
+def test_pruning_reaches_what_the_same_declaration_left_without_it(store: Store) -> None:
+    declare(store, "extract", "load")
+    wanted = a_declaration(a_manifest("load"))
+    apply(store, wanted)
+    assert apply(store, wanted, prune=True) == Applied(unchanged=1, removed=1)
+    assert set(manifest_ids(store)) == {"load"}
+
+
+def test_pruning_leaves_other_applications_alone(store: Store) -> None:
+    declare(store, "extract")
+    other = a_declaration(a_manifest("invoice"), application="billing")
+    assert apply(store, other, prune=True) == Applied(created=1)
+    assert set(manifest_ids(store)) == {"extract", "invoice"}
+
+
+def test_what_was_removed_and_is_declared_again_is_a_new_manifest(store: Store) -> None:
+    old = declare(store, "extract")
+    apply(store, a_declaration(), prune=True)
+    new = declare(store, "extract")
+    assert new["extract"] > old["extract"]
+    assert len(rows_of(store, manifest)) == 2
+
+
+@pytest.fixture
+def broken() -> Declaration:
+    """One whose last manifest no database takes, after a thousand that are fine."""
+    items = [a_manifest(f"extract-{number}") for number in range(declarations.CHUNK)]
+    bad = a_manifest("bad")
+    object.__setattr__(bad, "priority", 99)
+    return a_declaration(*items, bad, groups=[Group("etl", 7)])
+
+
+def test_a_failure_in_the_middle_leaves_nothing(store: Store, broken: Declaration) -> None:
+    declare(store, "load", groups=[Group("etl", 4)])
+    before = everything(store)
+    with pytest.raises(DatabaseError):
+        apply(store, broken, prune=True)
+    assert everything(store) == before
+
+
+def test_every_applied_declaration_is_remembered(store: Store, clock: Clock) -> None:
+    one, two = a_declaration(a_manifest("extract")), a_declaration(a_manifest("load"))
+    for wanted in (one, two, one):
+        apply(store, wanted)
+    kept = [(row["application"], row["digest"]) for row in rows_of(store, declaration)]
+    assert kept == [("warehouse", wanted.digest()) for wanted in (one, two, one)]
+
+
+def test_two_applications_do_not_mistake_each_others_declaration_for_their_own(
+    store: Store,
+) -> None:
+    apply(store, a_declaration(a_manifest("extract")))
+    apply(store, a_declaration(a_manifest("invoice"), application="billing"))
+    assert apply(store, a_declaration(a_manifest("extract"))) == Applied(unchanged=1)
+
+
+def test_more_manifests_than_fit_one_chunk_are_all_declared(store: Store) -> None:
+    items = [a_manifest(f"extract-{number}") for number in range(declarations.CHUNK + 5)]
+    assert apply(store, a_declaration(*items)).created == len(items)
+    changed = [a_manifest(f"extract-{number}", priority=1) for number in range(len(items))]
+    assert apply(store, a_declaration(*changed)).changed == len(items)
+    with store.reading() as tx:
+        states = tx.connection.execute(select(manifest_state.c.manifest_id)).all()
+    assert len(states) == len(items)
