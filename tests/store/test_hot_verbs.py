@@ -178,7 +178,8 @@ def test_generic_plans_use_the_partial_indexes(crowded: Store) -> None:
     assert f"Scan using headway_execution_pending on {execution.name}" in claim
     assert "headway_work_queue_o" in order
     assert f"Seq Scan on {queue_table.name}" not in order
-    assert f"Scan using headway_manifest_state_wake on {manifest_state.name}" in candidates
+    assert "headway_manifest_state_wake" in candidates
+    assert f"Seq Scan on {manifest_state.name}" not in candidates
     assert "headway_manifest_state_wake" in earliest
     assert f"Seq Scan on {queue_table.name}" not in views
     assert f"Seq Scan on {execution.name} " not in views

@@ -184,7 +184,7 @@ def _record_successes(
         ),
         rows,
     )
-    _disable_done(tx, [row["b_manifest_id"] for row in rows])
+    _disable_done(tx, [key for key, one in successes.items() if one.source in SCHEDULED])
 
 
 def _settled_by_success(tx: Transaction, one: Execution, state: Any) -> datetime | None:
@@ -219,6 +219,6 @@ def _consume_occurrences(
 
 
 def _disable_done(tx: Transaction, manifest_ids: Sequence[int]) -> None:
-    """A once-manifest that succeeded is switched off and stays for the record."""
+    """A once-manifest whose occurrence succeeded is switched off and stays for the record."""
     done = and_(among(tx, manifest.c.id, manifest_ids), manifest.c.schedule_kind == word("once"))
     tx.connection.execute(update(manifest).where(done).values(enabled=False))

@@ -290,7 +290,8 @@ SELECT
     output
 FROM headway_execution_history;
 
--- A dispatched entry is folded into its execution; this view keeps its fields readable.
+-- A dispatched entry is folded into its execution; this view keeps its fields readable: the row in
+-- the queue if there is one, otherwise the newest attempt.
 CREATE VIEW headway_work_queue_entries AS
 SELECT
     id, manifest_id, group_id, workflow, source, status, priority, created_at, scheduled_at,
@@ -301,8 +302,12 @@ UNION ALL
 SELECT
     entry_id, manifest_id, group_id, workflow, source, 'dispatched', priority, queued_at,
     scheduled_at, id, dispatched_at
-FROM headway_executions
-WHERE state <> 'handed_back';
+FROM headway_executions AS attempt
+WHERE NOT EXISTS (SELECT 1 FROM headway_work_queue AS entry WHERE entry.id = attempt.entry_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM headway_executions AS newer
+        WHERE newer.entry_id = attempt.entry_id AND newer.id > attempt.id
+    );
 
 -- A finished execution is a fact: it may be deleted by retention, never changed.
 CREATE FUNCTION headway_refuse_update() RETURNS trigger LANGUAGE plpgsql AS $$
