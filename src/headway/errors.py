@@ -4,6 +4,7 @@
 
     HeadwayError
     ├── DefinitionError (ValueError)    something declared in code is wrong
+    │   ├── CircularDependencyError     manifests, or their groups, wait for one another
     │   ├── InputError                  the input does not fit the workflow's declared type
     │   └── ScheduleError               a schedule that could never mean anything
     ├── SettingsError (ValueError)      a setting is unknown or out of range
@@ -21,13 +22,41 @@
     └── JobCancelled                    raised inside a run whose cancellation was requested
 """
 
+from collections.abc import Iterable
+
+_NAMED_MEMBERS = 20
+
 
 class HeadwayError(Exception):
-    """Base of all errors headway raises: ``except HeadwayError`` catches every one of them."""
+    """Base of all errors headway raises: ``except HeadwayError`` catches every one of them.
+
+    >>> isinstance(ManifestNotFound("load-users"), HeadwayError)
+    True
+    """
 
 
 class DefinitionError(HeadwayError, ValueError):
     """A workflow or manifest is declared wrongly; raised at the declaring call."""
+
+
+class CircularDependencyError(DefinitionError):
+    """Manifests or manifest groups depend on one another in a circle; *members* are those on it.
+
+    >>> print(CircularDependencyError("manifests", ["load", "extract"]))
+    Circular dependency detected among manifests: [extract, load]. Manifests must form a directed \
+acyclic graph (DAG).
+    """
+
+    def __init__(self, kind: str, members: Iterable[str]) -> None:
+        self.kind = kind
+        self.members = tuple(sorted(members))
+        named = list(self.members[:_NAMED_MEMBERS])
+        if unnamed := len(self.members) - len(named):
+            named.append(f"… and {unnamed} more")
+        super().__init__(
+            f"Circular dependency detected among {kind}: [{', '.join(named)}]. "
+            f"{kind.capitalize()} must form a directed acyclic graph (DAG)."
+        )
 
 
 class InputError(DefinitionError):
@@ -125,4 +154,9 @@ class MissingExtra(HeadwayError, ImportError):
 
 
 class JobCancelled(HeadwayError):
-    """Raised inside a run whose cancellation was requested."""
+    """Raised inside a run whose cancellation was requested; a step need not catch it.
+
+    >>> raise JobCancelled("this run was asked to stop")
+    Traceback (most recent call last):
+    headway.errors.JobCancelled: this run was asked to stop
+    """

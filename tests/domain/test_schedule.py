@@ -33,7 +33,9 @@ EXPRESSIONS = st.sampled_from(
 )
 ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
 SCHEDULES: st.SearchStrategy[Schedule] = st.one_of(
-    WHOLE_SECONDS.map(Every), st.builds(Cron, EXPRESSIONS, ZONES), MOMENTS.map(Once)
+    st.builds(Every, WHOLE_SECONDS, st.booleans()),
+    st.builds(Cron, EXPRESSIONS, ZONES),
+    MOMENTS.map(Once),
 )
 
 
@@ -49,7 +51,7 @@ def refusal(build: Any, *args: Any, **kwargs: Any) -> str:
 
 BAD_EXPRESSIONS = [
     *["* * * *", "* * * * * * *", "60 * * * *", "*/0 * * * *", "1-0 * * * *", "0 0 30 2 *"],
-    *["0 0 31 2,4,6,9,11 *", "R * * * *", "H * * * *", "H/5 * * * *", "@every 0s", "@daily"],
+    *["0 0 31 2,4,6,9,11 *", "R * * * *", "H * * * *", "H/5 * * * *", "@every 0s", "@dayly"],
     *["0 0 */31 * MON#5", "0 0 15W * *", "0 0 1 * * ; ls", "\u0663 * * * *", "0 0 * *\n*"],
     *["0\x00 * * * *", "-1 * * * *", "", "     "],
     *["*" * 40_000, "1," * 20_000 + "1 * * * *", "0 " * 20_000],
@@ -121,6 +123,8 @@ def test_bad_zone_is_refused_with_the_nearest_name(tz: Any, hint: str) -> None:
         ({"interval": timedelta.max}, "from 1 second"),
         ({"interval": 300}, "must be a timedelta"),
         ({"interval": timedelta(hours=1), "minutes": 5}, "cannot be combined"),
+        ({"minutes": 5, "fixed_rate": 1}, "must be True or False"),
+        ({"minutes": 5, "fixed_rate": "yes"}, "must be True or False"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
@@ -151,6 +155,12 @@ def test_a_naive_moment_is_refused() -> None:
     ("schedule", "kind", "following", "words"),
     [
         (every(minutes=90), "interval", NOON + timedelta(minutes=90), "every 1 hour 30 minutes"),
+        (
+            every(minutes=5, fixed_rate=True),
+            "interval",
+            NOON + timedelta(minutes=5),
+            "every 5 minutes, at a fixed rate",
+        ),
         (every(days=2), "interval", NOON + timedelta(days=2), "every 2 days"),
         (cron("0  9 * *  *"), "cron", datetime(2025, 1, 2, 9, tzinfo=UTC), "At 09:00 every day"),
         (
@@ -212,6 +222,15 @@ def test_latest_boundary_of_an_interval_agrees_with_walking(
 @given(schedule=SCHEDULES | st.just(Never()))
 def test_columns_round_trip(schedule: Schedule) -> None:
     assert schedule_from_fields(**schedule_to_fields(schedule)) == schedule
+
+
+def test_a_fixed_rate_is_part_of_the_schedule() -> None:
+    fixed = every(minutes=5, fixed_rate=True)
+    assert fixed.fixed_rate
+    assert fixed == every(timedelta(minutes=5), fixed_rate=True)
+    assert fixed != every(minutes=5)
+    assert schedule_to_fields(fixed)["fixed_rate"]
+    assert "fixed_rate" not in schedule_to_fields(every(minutes=5))
 
 
 @pytest.mark.parametrize(

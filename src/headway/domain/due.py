@@ -24,6 +24,7 @@ class MisfirePolicy(StrEnum):
 
     FIRE_ONCE_NOW = "fire_once_now"
     DO_NOTHING = "do_nothing"
+    CATCH_UP = "catch_up"
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,13 @@ class Due:
     ``scheduled_for`` is the newest nominal occurrence not later than ``now``; setting
     ``settled_until`` to it settles every past occurrence and no future one. With ``due`` it is
     what the run stands for; without ``due`` it was missed and is skipped; None means that no
-    unsettled occurrence has passed. On a first run it is ``now``. ``next_at`` is the next
-    occurrence once that is settled, hence when to look again; None means never.
+    unsettled occurrence has passed. On a first run it is ``now``; when catching up it is the
+    oldest one that is still to run. ``next_at`` is the next occurrence once that is settled,
+    hence when to look again; None means never.
+
+    ``coalesced`` counts the other occurrences the run stands for (up to a limit), and
+    ``skipped_until`` is the newest occurrence nobody will run (missed, excluded, beyond the
+    catch-up limit): ``settled_until`` may be moved there at once.
 
     >>> Due(True, AT_ONCE, None, "first run").due
     True
@@ -44,6 +50,8 @@ class Due:
     scheduled_for: datetime | None
     next_at: datetime | None
     reason: str
+    coalesced: int = 0
+    skipped_until: datetime | None = None
 
 
 def due_at(schedule: Schedule, settled_until: datetime | None) -> datetime | None:
@@ -90,20 +98,43 @@ def decide(
     if when is None:
         return Due(False, None, None, "has no further occurrence by time")
     if when > now:
-        return Due(False, None, when, f"not due before {_text(when)}")
+        return Due(False, None, when, f"not due before {as_text(when)}")
     newest = _newest_occurrence(schedule, settled_until, now)
     following = schedule.next_after(newest)
     if settled_until is None and not isinstance(schedule, Once):
         return Due(True, newest, following, "first run")
+    if isinstance(schedule, Once):
+        return Due(True, newest, following, f"due since {as_text(when)}")
+    due, reason = judge_misfire(when, newest, now, misfire_policy, misfire_threshold)
+    return Due(due, newest, following, reason, skipped_until=None if due else newest)
+
+
+def judge_misfire(
+    when: datetime,
+    newest: datetime,
+    now: datetime,
+    misfire_policy: MisfirePolicy,
+    misfire_threshold: timedelta,
+) -> tuple[bool, str]:
+    """Return whether to run, and why, when the first of some occurrences was due at *when*.
+
+    *newest* is when the last of them was due. Only "do nothing" ever says no.
+
+    >>> one, two = datetime(2025, 1, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, 2, tzinfo=UTC)
+    >>> judge_misfire(one, two, two, MisfirePolicy.DO_NOTHING, timedelta(minutes=1))
+    (True, 'due since 2025-01-01 02:00:00 UTC, earlier ones were missed')
+    """
     overdue = now - when
-    if overdue <= misfire_threshold or isinstance(schedule, Once):
-        return Due(True, newest, following, f"due since {_text(when)}")
-    if misfire_policy is MisfirePolicy.FIRE_ONCE_NOW:
-        return Due(True, newest, following, f"overdue by {overdue}, fires once now")
+    if overdue <= misfire_threshold:
+        return True, f"due since {as_text(when)}"
+    if misfire_policy is not MisfirePolicy.DO_NOTHING:
+        return True, f"overdue by {overdue}, fires once now"
     if now - newest <= misfire_threshold:
-        return Due(True, newest, following, f"due since {_text(newest)}, earlier ones were missed")
-    reason = f"missed {_text(newest)} by more than the misfire threshold of {misfire_threshold}"
-    return Due(False, newest, following, reason)
+        return True, f"due since {as_text(newest)}, earlier ones were missed"
+    return (
+        False,
+        f"missed {as_text(newest)} by more than the misfire threshold of {misfire_threshold}",
+    )
 
 
 def _newest_occurrence(
@@ -114,5 +145,10 @@ def _newest_occurrence(
     return schedule.at if isinstance(schedule, Once) else now
 
 
-def _text(moment: datetime) -> str:
+def as_text(moment: datetime) -> str:
+    """Return *moment* as reasons show it.
+
+    >>> as_text(datetime(2025, 1, 1, 10, tzinfo=UTC))
+    '2025-01-01 10:00:00 UTC'
+    """
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -6,10 +6,11 @@ decides what is due.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import ClassVar, TypedDict
+from typing import ClassVar, NotRequired, TypedDict
 
 from cronsim import CronSim
 
+from headway.domain.cron_factory import CronFactory
 from headway.domain.schedule_rules import (
     SEARCH_FROM,
     added_up,
@@ -28,15 +29,22 @@ from headway.errors import ScheduleError
 class Every:
     """Run again one *interval* after what was last settled; whole seconds, 1 second to 10 years.
 
+    A success settles the moment it ended at, so the interval is the pause between two runs. With
+    *fixed_rate* it settles the newest point not later than that on the grid of its own nominal
+    time, so runs start an interval apart however long they take.
+
     >>> Every(timedelta(minutes=5)).next_after(datetime(2025, 1, 1, tzinfo=UTC)).minute
     5
     """
 
     interval: timedelta
+    fixed_rate: bool = False
     kind: ClassVar[str] = "interval"
 
     def __post_init__(self) -> None:
         check_interval(self.interval)
+        if not isinstance(self.fixed_rate, bool):
+            raise refused_interval("fixed_rate", self.fixed_rate, "must be True or False")
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Return *moment* plus the interval."""
@@ -59,7 +67,7 @@ class Every:
             count, seconds = divmod(seconds, size)
             if count:
                 parts.append(f"{count} {unit}{'s' if count > 1 else ''}")
-        return "every " + " ".join(parts)
+        return "every " + " ".join(parts) + (", at a fixed rate" if self.fixed_rate else "")
 
 
 @dataclass(frozen=True)
@@ -156,8 +164,11 @@ def every(
     hours: float = 0,
     minutes: float = 0,
     seconds: float = 0,
+    fixed_rate: bool = False,
 ) -> Every:
     """Return an interval schedule from a timedelta or from amounts that are added up.
+
+    The interval counts from the end of the last success; with *fixed_rate* from when it was due.
 
     >>> every(hours=1, minutes=30) == every(timedelta(minutes=90))
     True
@@ -165,19 +176,14 @@ def every(
     amounts = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
     total = added_up(amounts)
     if interval is None:
-        return Every(total)
+        return Every(total, fixed_rate)
     if any(amounts.values()):
         raise refused_interval("interval", interval, "cannot be combined with amounts")
-    return Every(interval)
+    return Every(interval, fixed_rate)
 
 
-def cron(expression: str, tz: str = "UTC") -> Cron:
-    """Return a cron schedule on the wall clock of the IANA zone *tz*.
-
-    >>> cron("*/10 * * * *").describe()
-    'Every 10th minute of every hour'
-    """
-    return Cron(expression, tz)
+cron = CronFactory(Cron)
+"""See :class:`CronFactory`."""
 
 
 def once(at: datetime) -> Once:
@@ -192,6 +198,8 @@ def once(at: datetime) -> Once:
 class ScheduleFields(TypedDict):
     """A schedule as the plain values of its database columns.
 
+    ``fixed_rate`` is there only when it is true, as long as no column holds it.
+
     >>> schedule_to_fields(every(minutes=5))["interval_seconds"]
     300
     """
@@ -201,6 +209,7 @@ class ScheduleFields(TypedDict):
     cron_expression: str | None
     time_zone: str | None
     once_at: datetime | None
+    fixed_rate: NotRequired[bool]
 
 
 def schedule_to_fields(schedule: Schedule) -> ScheduleFields:
@@ -217,8 +226,10 @@ def schedule_to_fields(schedule: Schedule) -> ScheduleFields:
         once_at=None,
     )
     match schedule:
-        case Every(interval):
+        case Every(interval, fixed_rate):
             fields["interval_seconds"] = int(interval.total_seconds())
+            if fixed_rate:
+                fields["fixed_rate"] = True
         case Cron(expression, tz):
             fields["cron_expression"], fields["time_zone"] = expression, tz
         case Once(at):
@@ -232,6 +243,7 @@ def schedule_from_fields(
     cron_expression: str | None = None,
     time_zone: str | None = None,
     once_at: datetime | None = None,
+    fixed_rate: bool = False,
 ) -> Schedule:
     """Return the schedule stored in these columns, checked like a new one.
 
@@ -240,7 +252,7 @@ def schedule_from_fields(
     """
     match schedule_kind:
         case "interval" if interval_seconds is not None:
-            return every(seconds=interval_seconds)
+            return every(seconds=interval_seconds, fixed_rate=fixed_rate)
         case "cron" if cron_expression is not None:
             return Cron(cron_expression, time_zone or "UTC")
         case "once" if once_at is not None:

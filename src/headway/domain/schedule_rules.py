@@ -1,5 +1,6 @@
 """What a schedule must look like, checked when it is built; each refusal is one line."""
 
+import difflib
 import math
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -21,13 +22,23 @@ SEARCH_FROM = datetime(2024, 1, 1, tzinfo=UTC)
 
 _INTERVAL_RANGE = "must be from 1 second to 10 years"
 _ONCE_RANGE = "must lie between 1970 and 9998"
-_EXPRESSION_RULES = (
+_TEXT_RULES = (
     (lambda text: isinstance(text, str), "must be text"),
     (lambda text: len(text) <= LONGEST_EXPRESSION, "must have at most 256 characters"),
     (lambda text: text.isascii(), "must be plain ASCII"),
     (lambda text: text.replace("\t", " ").isprintable(), "must be one line without control codes"),
-    (lambda text: len(text.split()) in (5, 6), "must have 5 fields, or 6 with seconds first"),
 )
+_FIELDS = "must have 5 fields, or 6 with seconds first"
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 
 
 def check_interval(interval: timedelta) -> None:
@@ -68,30 +79,41 @@ def check_once(at: datetime) -> datetime:
     2025
     """
     if not isinstance(at, datetime) or at.utcoffset() is None:
-        raise _refused("at", at, "must be a datetime with a timezone", _ONCE_EXAMPLE)
+        raise refused("at", at, "must be a datetime with a timezone", _ONCE_EXAMPLE)
     try:
         instant = at.astimezone(UTC)
     except OverflowError:
         instant = LATEST_ONCE
     if not EARLIEST_ONCE <= instant < LATEST_ONCE:
-        raise _refused("at", at, _ONCE_RANGE, _ONCE_EXAMPLE)
+        raise refused("at", at, _ONCE_RANGE, _ONCE_EXAMPLE)
     return instant
 
 
 def check_cron(expression: str, tz: str) -> str:
-    """Return *expression* with single spaces, refusing what is malformed or never occurs.
+    """Return *expression* with single spaces and macros expanded; refuse what never occurs.
 
-    >>> check_cron("0  9 * * MON", "Europe/Berlin")
-    '0 9 * * MON'
+    >>> check_cron("0  9 * * MON", "Europe/Berlin"), check_cron("@daily", "UTC")
+    ('0 9 * * MON', '0 0 * * *')
     """
-    for holds, rule in _EXPRESSION_RULES:
+    for holds, rule in _TEXT_RULES:
         if not holds(expression):
-            raise _refused("cron expression", expression, rule, _CRON_EXAMPLE)
-    expression = " ".join(expression.split())
-    _check_zone(tz)
+            raise refused("cron expression", expression, rule, _CRON_EXAMPLE)
+    expression = " ".join(_expanded(expression).split())
+    if len(expression.split()) not in (5, 6):
+        raise refused("cron expression", expression, _FIELDS, _CRON_EXAMPLE)
+    check_zone(tz)
     if problem := _expression_problem(expression, tz):
-        raise _refused("cron expression", expression, problem, _CRON_EXAMPLE)
+        raise refused("cron expression", expression, problem, _CRON_EXAMPLE)
     return expression
+
+
+def refused(field: str, value: object, rule: str, example: str) -> ScheduleError:
+    """Return the error that refuses *value*: what it is, the rule it breaks, what to write.
+
+    >>> str(refused("day", 7, "must be from 0 to 6", "cron.weekly('mon')"))
+    "day 7 must be from 0 to 6, for example cron.weekly('mon')"
+    """
+    return ScheduleError(f"{field} {shown(value)} {rule}, for example {example}")
 
 
 def refused_interval(field: str, value: object, rule: str) -> ScheduleError:
@@ -100,7 +122,7 @@ def refused_interval(field: str, value: object, rule: str) -> ScheduleError:
     >>> str(refused_interval("hours", "5", "must be a number"))
     "hours '5' must be a number, for example every(minutes=5)"
     """
-    return _refused(field, value, rule, "every(minutes=5)")
+    return refused(field, value, rule, "every(minutes=5)")
 
 
 def aware_utc(moment: datetime) -> datetime:
@@ -110,7 +132,7 @@ def aware_utc(moment: datetime) -> datetime:
     0
     """
     if moment.utcoffset() is None:
-        raise _refused("moment", moment, "must have a timezone", "datetime.now(UTC)")
+        raise refused("moment", moment, "must have a timezone", "datetime.now(UTC)")
     return moment.astimezone(UTC)
 
 
@@ -118,12 +140,65 @@ _CRON_EXAMPLE = 'cron("30 9 * * MON-FRI", tz="Europe/Berlin")'
 _ONCE_EXAMPLE = "once(datetime(2030, 1, 31, 9, 30, tzinfo=UTC))"
 
 
-def _check_zone(tz: str) -> None:
+def _expanded(expression: str) -> str:
+    name = expression.strip().lower()
+    if not name.startswith("@"):
+        return expression
+    if name not in _MACROS:
+        near = difflib.get_close_matches(name, _MACROS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        rule = f"must be a known macro{hint}: {', '.join(_MACROS)}"
+        raise refused("cron expression", expression, rule, 'cron("@daily")')
+    return _MACROS[name]
+
+
+def check_whole(field: str, value: int, span: range, example: str) -> int:
+    """Return *value* if it is a whole number in *span*.
+
+    >>> check_whole("hour", 9, range(24), "cron.daily(hour=9)")
+    9
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value not in span:
+        rule = f"must be a whole number from {span.start} to {span.stop - 1}"
+        raise refused(field, value, rule, example)
+    return value
+
+
+def check_weekday(value: str | int, example: str) -> int:
+    """Return the number of a weekday given as such (Sunday = 0) or by name, long or short.
+
+    >>> check_weekday("Sat", "exclude.days('sat')"), check_weekday(1, "exclude.days('sat')")
+    (6, 1)
+    """
+    if isinstance(value, str):
+        name = value.strip().lower()
+        for number, weekday in enumerate(_WEEKDAYS):
+            if name in (weekday, weekday[:3]):
+                return number
+    elif isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 6:
+        return value
+    raise refused("day", value, "must be a weekday by name, or 0 (Sunday) to 6", example)
+
+
+def weekday_name(number: int) -> str:
+    """Return the short name of weekday *number*, Sunday being 0.
+
+    >>> weekday_name(6)
+    'sat'
+    """
+    return _WEEKDAYS[number][:3]
+
+
+def check_zone(tz: str) -> None:
+    """Refuse what is not the name of an IANA zone, suggesting the nearest.
+
+    >>> check_zone("Europe/Berlin")
+    """
     if isinstance(tz, str) and zone(tz) is not None:
         return
     near = nearest_zone(tz) if isinstance(tz, str) else None
     hint = f" (did you mean {near!r}?)" if near else ""
-    raise _refused("time zone", tz, f"must be an IANA zone name{hint}", "'Europe/Berlin'")
+    raise refused("time zone", tz, f"must be an IANA zone name{hint}", "'Europe/Berlin'")
 
 
 @lru_cache(maxsize=4096)
@@ -137,7 +212,3 @@ def _expression_problem(expression: str, tz: str) -> str | None:
     if next_occurrence(expression, zone(tz) or UTC, SEARCH_FROM) is None:
         return "must occur at some time; this one never does"
     return None
-
-
-def _refused(field: str, value: object, rule: str, example: str) -> ScheduleError:
-    return ScheduleError(f"{field} {shown(value)} {rule}, for example {example}")

@@ -77,6 +77,53 @@ def latest_occurrence(expression: str, tz: tzinfo, moment: datetime) -> datetime
         return None
 
 
+def wall_time(moment: datetime, tz: tzinfo) -> datetime:
+    """Return what a clock in *tz* shows at *moment*, as a datetime without zone.
+
+    >>> wall_time(datetime(2025, 7, 1, 10, tzinfo=UTC), zoneinfo.ZoneInfo("Europe/Berlin")).hour
+    12
+    """
+    return _wall(moment, tz)
+
+
+def first_showing(wall: datetime, tz: tzinfo, after: datetime) -> datetime:
+    """Return the first instant later than *after* at which a clock in *tz* shows *wall*.
+
+    A time that the clock skips counts as shown when the gap ends.
+
+    >>> berlin = zoneinfo.ZoneInfo("Europe/Berlin")
+    >>> skipped, before = datetime(2025, 3, 30, 2, 30), datetime(2025, 3, 30, tzinfo=UTC)
+    >>> first_showing(skipped, berlin, before).astimezone(berlin).isoformat()
+    '2025-03-30T03:00:00+02:00'
+    """
+    shown = _instants(wall, tz) or [_turn(wall, tz)]
+    return next((x for x in shown if x > after), shown[-1])
+
+
+def last_showing(wall: datetime, tz: tzinfo, until: datetime) -> datetime:
+    """Return the last instant not later than *until* at which a clock in *tz* shows *wall*.
+
+    A time that the clock skips counts as shown when the gap ends.
+
+    >>> last_showing(datetime(2025, 1, 1, 9), UTC, datetime(2025, 1, 2, tzinfo=UTC)).hour
+    9
+    """
+    shown = _instants(wall, tz) or [_turn(wall, tz)]
+    return next((x for x in reversed(shown) if x <= until), shown[0])
+
+
+def turn_between(start: datetime, end: datetime, tz: tzinfo) -> datetime | None:
+    """Return when the clock in *tz* is turned in (*start*, *end*], a span with one turn at most.
+
+    >>> day = datetime(2025, 3, 30, tzinfo=UTC)
+    >>> turn_between(day, day + timedelta(days=1), zoneinfo.ZoneInfo("Europe/Berlin")).hour
+    1
+    """
+    if start.astimezone(tz).utcoffset() == end.astimezone(tz).utcoffset():
+        return None
+    return _turn_within(start.replace(microsecond=0), end.replace(microsecond=0), tz)
+
+
 @lru_cache(maxsize=1)
 def _zone_names() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones() - _LOCAL_NAMES)
@@ -187,6 +234,10 @@ def _is_repeated(moment: datetime, tz: tzinfo) -> bool:
 def _turn(wall: datetime, tz: tzinfo) -> datetime:
     """The instant at which the clock was turned around a skipped or repeated *wall*."""
     before, after = _readings(wall.replace(microsecond=0), tz)
+    return _turn_within(before, after, tz)
+
+
+def _turn_within(before: datetime, after: datetime, tz: tzinfo) -> datetime:
     offset = before.astimezone(tz).utcoffset()
     while after - before > SECOND:
         middle = before + (after - before) // 2 // SECOND * SECOND
