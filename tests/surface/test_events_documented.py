@@ -14,7 +14,12 @@ PAGE = ROOT / "docs" / "reference" / "events.md"
 
 # What a variable part of an event's name may be, and the fields behind a ** argument.
 EXPANSIONS = {"execution.{}": sorted(state for state in ExecutionState if state.terminal)}
-SPREAD = {"declaration.applied": {field.name for field in fields(Applied)}}
+TOLD = {"execution_id", "external_id", "workflow", "failure"}
+SPREAD = {
+    "declaration.applied": {field.name for field in fields(Applied)},
+    "execution.started": TOLD,
+    **{f"execution.{state}": TOLD for state in ExecutionState if state.terminal},
+}
 
 
 def documented() -> dict[str, set[str]]:

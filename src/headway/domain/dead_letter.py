@@ -19,6 +19,7 @@ class DeadLetter:
 
     id: int
     manifest_id: int
+    external_id: str
     status: DeadLetterStatus
     dead_lettered_at: datetime
     reason: str

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from headway.errors import IllegalTransition
 
@@ -133,3 +134,12 @@ class Execution:
     progress_note: str | None
     failure: Failure | None
     output: str | None
+
+    def told(self) -> dict[str, Any]:
+        """What an event about this execution says."""
+        return {
+            "execution_id": self.id,
+            "external_id": self.external_id,
+            "workflow": self.workflow,
+            "failure": self.failure and self.failure.summary,
+        }

@@ -84,9 +84,18 @@ class ManifestManager:
             env = ManagerEnv(tx, self._settings, self._observer)
             state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
             result = _result(state, _until(tx, next_wake_at(tx)))
-        self._cancel_here(state.cancelled)
+        self._tell(state)
         self._observer.emit("manager.cycle", candidates=result.candidates, queued=result.queued)
         return result
+
+    def _tell(self, state: ManagerState) -> None:
+        """Only now that it has happened for good: a cycle that rolls back tells nobody."""
+        self._cancel_here(state.cancelled)
+        for one in state.reaped:
+            self._observer.emit(f"execution.{one.state}", **one.told())
+        for manifest_id in state.dead_lettered:
+            external_id = state.views[manifest_id].external_id
+            self._observer.emit("manifest.dead_lettered", external_id=external_id)
 
 
 def _until(tx: Transaction, moment: datetime | None) -> timedelta | None:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from headway.config import Settings
 from headway.domain.dead_letter import dead_letter_reason, failed_too_often
-from headway.domain.execution import Execution
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.workflow import ManagerEnv, ManagerState
 from headway.store import dead_letters, executions, manifests, outcomes
@@ -35,11 +34,7 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Fail executions no worker has picked up in time."""
     limit = env.tx.now - env.settings.stale_pending_timeout
     reaped = outcomes.fail_stale_pending(env.tx, dispatched_before=limit)
-    return replace(
-        state,
-        reaped_pending=tuple(one.id for one in reaped),
-        reaped_manifests=_concerned(state, reaped),
-    )
+    return replace(state, reaped_pending=tuple(reaped))
 
 
 def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState:
@@ -50,11 +45,7 @@ def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState
         if is_stale(run, env.tx.now, env.settings)
     ]
     reaped = outcomes.fail_stale_in_progress(env.tx, stale) if stale else []
-    return replace(
-        state,
-        reaped_in_progress=tuple(one.id for one in reaped),
-        reaped_manifests=_concerned(state, reaped),
-    )
+    return replace(state, reaped_in_progress=tuple(reaped))
 
 
 def is_stale(run: Running, now: datetime, settings: Settings) -> bool:
@@ -63,16 +54,12 @@ def is_stale(run: Running, now: datetime, settings: Settings) -> bool:
     return now - run.started_at > max(settings.stale_in_progress_timeout, allowed)
 
 
-def _concerned(state: ManagerState, reaped: list[Execution]) -> tuple[int, ...]:
-    ids = (one.manifest_id for one in reaped if one.manifest_id is not None)
-    return tuple(sorted({*state.reaped_manifests, *ids}))
-
-
 def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Dead-letter manifests that failed too often, failures of this very cycle included."""
     views = dict(state.views)
-    if state.reaped_manifests:
-        fresh = manifests.load_views(env.tx, state.reaped_manifests)
+    concerned = {one.manifest_id for one in state.reaped if one.manifest_id is not None}
+    if concerned:
+        fresh = manifests.load_views(env.tx, concerned)
         views |= {view.manifest_id: view for view in fresh}
     letters = [
         dead_letters.NewDeadLetter(
@@ -84,8 +71,6 @@ def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
         if deserves_dead_letter(view, env.settings)
     ]
     created = dead_letters.create(env.tx, letters)
-    for manifest_id in created:
-        env.observer.emit("manifest.dead_lettered", external_id=views[manifest_id].external_id)
     return replace(state, views=views, dead_lettered=tuple(created))
 
 

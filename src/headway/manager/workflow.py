@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway.config import Settings
+from headway.domain.execution import Execution
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.decide import Decision
 from headway.observe import Observer
@@ -26,9 +27,13 @@ class ManagerState:
     views: Mapping[int, ManifestDispatchView] = field(default_factory=dict)
     candidates: tuple[int, ...] = ()
     cancelled: tuple[int, ...] = ()
-    reaped_pending: tuple[int, ...] = ()
-    reaped_in_progress: tuple[int, ...] = ()
-    reaped_manifests: tuple[int, ...] = ()
+    reaped_pending: tuple[Execution, ...] = ()
+    reaped_in_progress: tuple[Execution, ...] = ()
     dead_lettered: tuple[int, ...] = ()
     decisions: tuple[Decision, ...] = ()
     queued: int = 0
+
+    @property
+    def reaped(self) -> tuple[Execution, ...]:
+        """What the two stale reapers failed."""
+        return self.reaped_pending + self.reaped_in_progress

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
 from headway.domain.execution import ExecutionState
-from headway.store.tables import dead_letter, execution_history
+from headway.store.tables import dead_letter, execution_history, manifest
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 
 
@@ -63,7 +63,8 @@ def _last_failures(tx: Transaction, manifest_ids: Sequence[int]) -> dict[int, An
 def awaiting(tx: Transaction) -> list[DeadLetter]:
     """Every dead letter that still waits for a person, oldest first."""
     statement = (
-        select(dead_letter)
+        select(dead_letter, manifest.c.external_id)
+        .join(manifest)
         .where(dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION))
         .order_by(dead_letter.c.id)
     )
@@ -71,6 +72,7 @@ def awaiting(tx: Transaction) -> list[DeadLetter]:
         DeadLetter(
             id=row.id,
             manifest_id=row.manifest_id,
+            external_id=row.external_id,
             status=DeadLetterStatus(row.status),
             dead_lettered_at=row.dead_lettered_at,
             reason=row.reason,
