@@ -7,6 +7,7 @@ from headway.observe import Observer
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 15.0
+DOUBLINGS = 10
 
 
 class Loop:
@@ -43,7 +44,8 @@ class Loop:
     def stop(self) -> None:
         """End, and return when it has ended."""
         self.request_stop()
-        self._thread.join()
+        if self._thread.ident is not None:  # else it was never started
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -58,6 +60,7 @@ class Loop:
         except Exception as error:
             self._failures += 1
             self._observer.emit("loop.failed", loop=self.name, error=repr(error))
-            return float(min(FIRST_PAUSE * 2 ** (self._failures - 1), LONGEST_PAUSE))
+            doublings = min(self._failures - 1, DOUBLINGS)  # 2**1024 is beyond any float
+            return float(min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE))
         self._failures = 0
         return pause

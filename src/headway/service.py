@@ -166,16 +166,17 @@ class Service:
     def _announce(self, roles: Collection[Role]) -> None:
         try:
             notifications.notify(self.store, roles)
-        except TRANSIENT as error:
-            # A lost hint costs one polling interval.
+        except Exception as error:
+            # A lost hint costs one polling interval; a lost announcer would cost it every time.
             self.app.observer.emit("loop.failed", loop="notify", error=repr(error))
 
     def _listen(self) -> float:
+        unheard = EVERY_ROLE  # whatever was announced before this connection listened
         for topic in notifications.listen(self.store, LISTEN_PULSE):
             if self._stopping:
                 break
-            if topic is not None:
-                self._wakeups.wake_here(Role(topic))
+            self._wakeups.wake_here(*unheard, *([] if topic is None else [Role(topic)]))
+            unheard = frozenset()
         return 0.0
 
 

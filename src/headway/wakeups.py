@@ -80,7 +80,8 @@ class Announcer:
         with self._changed:
             self._stopping = True
             self._changed.notify()
-        self._thread.join()
+        if self._thread.ident is not None:  # else it was never started
+            self._thread.join()
 
     def _run(self) -> None:
         while True:

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterable
 from enum import StrEnum
 
+from headway.errors import JobCancelled
+
 
 class StopReason(StrEnum):
     """Why a run was asked to stop; it decides what becomes of the attempt."""
@@ -52,8 +54,14 @@ class Cancellation:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     def enter_thread(self) -> None:
-        """A sync step starts: from here on it has to look at ``run.cancelled`` itself."""
+        """A sync step starts: from here on it has to look at ``run.cancelled`` itself.
+
+        Raises :class:`JobCancelled` instead if the run was asked to stop just before: the task is
+        about to be interrupted, and the thread would go on unseen.
+        """
         with self._lock:
+            if self.reason is not None:
+                raise JobCancelled(f"stopped before its thread started: {self.reason}")
             self._in_thread = True
 
     def leave_thread(self) -> None:

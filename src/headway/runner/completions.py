@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from headway.domain.execution import Outcome
 from headway.observe import Observer
+from headway.runner.outcome import failed
 from headway.store.engine import TRANSIENT
 from headway.workflow import CallSync
 
@@ -38,11 +39,31 @@ class Completions:
     async def _flush(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            outcomes = {key: outcome for key, (outcome, _) in batch.items()}
-            recorded = await self._write_patiently(outcomes)
+            recorded = await self._write_all({key: one for key, (one, _) in batch.items()})
             for key, (_, told) in batch.items():
                 if not told.done():
                     told.set_result(key in recorded)
+
+    async def _write_all(self, outcomes: Mapping[int, Outcome]) -> set[int]:
+        """Halve a batch the database refuses, until what is wrong with it stands alone."""
+        try:
+            return await self._write_patiently(outcomes)
+        except Exception as error:
+            self._observer.emit("loop.failed", loop="completions", error=repr(error))
+            if len(outcomes) == 1:
+                return await self._write_refused(next(iter(outcomes)), error)
+        ids = sorted(outcomes)
+        halves = (ids[: len(ids) // 2], ids[len(ids) // 2 :])
+        written = [await self._write_all({key: outcomes[key] for key in half}) for half in halves]
+        return set().union(*written)
+
+    async def _write_refused(self, execution_id: int, error: Exception) -> set[int]:
+        """An outcome that cannot be written becomes a failure that says so."""
+        try:
+            return await self._write_patiently({execution_id: failed("RecordOutcome", error)})
+        except Exception as again:
+            self._observer.emit("loop.failed", loop="completions", error=repr(again))
+            return set()
 
     async def _write_patiently(self, outcomes: Mapping[int, Outcome]) -> set[int]:
         """A database that is away ends no job: what ran is written when it is back."""

@@ -10,6 +10,7 @@ from headway.definition.registry import Registry
 from headway.domain.execution import ExecutionState, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
+from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import JOB_RUNNER, RunnerEnv, RunnerState
 from headway.store import executions, outcomes
 from headway.store.engine import Store
@@ -40,13 +41,7 @@ def write_outcomes(
     with store.writing() as tx:
         recorded = outcomes.finish(tx, owner, ended)
     for one in recorded:
-        observer.emit(
-            f"execution.{one.state}",
-            execution_id=one.id,
-            external_id=one.external_id,
-            workflow=one.workflow,
-            failure=one.failure and one.failure.summary,
-        )
+        observer.emit(f"execution.{one.state}", **one.told())
     return {one.id for one in recorded}
 
 
@@ -74,9 +69,10 @@ class JobRunner:
             owner=owner,
             cancellations=CancellationRegistry(),
             call_store=_here,
-            call_sync=_here,
+            call_sync=in_daemon_thread,
             record=self._record,
             report=self._report,
+            observer=observer,
         )
         self._loop = asyncio.Runner()
 

@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from headway.config import Settings
@@ -75,6 +76,9 @@ class WorkerPool:
     def stop(self) -> None:
         """Stop, and return when nothing of this pool is running or owned any more."""
         self.request_stop()
+        if self._thread.ident is None:  # never started
+            self._loop.close()
+            return
         self._thread.join()
 
     def _tell_loop(self, callback: Callable[[], object]) -> None:
@@ -110,6 +114,7 @@ class WorkerPool:
             call_sync=in_daemon_thread,
             record=completions.record,
             report=progress.report,
+            observer=self._observer,
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
@@ -127,9 +132,6 @@ class WorkerPool:
             task.add_done_callback(self._ended)
 
     async def _run(self, env: RunnerEnv, execution: Execution) -> None:
-        self._observer.emit(
-            "execution.started", execution_id=execution.id, external_id=execution.external_id
-        )
         try:
             await run_execution(env, RunnerState(execution.id, execution))
         except Exception as error:
@@ -162,13 +164,28 @@ class WorkerPool:
         except TRANSIENT as error:
             # Nobody to give them back to: they are found by their owner being gone.
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
+        await self._abandon_the_rest()
 
     async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
         """*grace* is asked again after each wake-up: a second signal may shorten it."""
         began = self._loop.time()
         while self._tasks and (left := began + grace() - self._loop.time()) > 0:
             self._woken.clear()
-            await asyncio.wait({asyncio.create_task(self._woken.wait())}, timeout=left)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._woken.wait()
+
+    async def _abandon_the_rest(self) -> None:
+        """End what still waits: for threads that do not listen, for a database that is away.
+
+        Twice, because a run that is cancelled goes on to record that.
+        """
+        for _ in range(2):
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left, timeout=LAST_MOMENT)
 
     def _claim(self, limit: int) -> list[Execution]:
         with self._store.writing() as tx:
@@ -192,7 +209,7 @@ class WorkerPool:
         if handed_back:
             self._on_finished()
         for one in handed_back:
-            self._observer.emit("execution.handed_back", execution_id=one.id)
+            self._observer.emit(f"execution.{one.state}", **one.told())
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)

@@ -20,6 +20,11 @@ async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any
     def call() -> None:
         try:
             value = context.run(function, *arguments)
+        except GeneratorExit as error:
+            # Thrown into the coroutine that waits, it would close it without a word.
+            replaced = RuntimeError("the step raised GeneratorExit")
+            replaced.__cause__ = error
+            _tell(loop, result.set_exception, result, replaced)
         except BaseException as error:
             _tell(loop, result.set_exception, result, error)
         else:

@@ -9,7 +9,8 @@ from typing import Any
 from headway.definition.registry import RegisteredWorkflow, Registry
 from headway.domain.execution import Execution, ExecutionState, Outcome
 from headway.domain.text import printable
-from headway.errors import HeadwayError, JobCancelled, StepFailed
+from headway.errors import JobCancelled, StepFailed
+from headway.observe import Observer
 from headway.run import Run
 from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
 from headway.runner.outcome import failed, stopped
@@ -34,6 +35,7 @@ class RunnerEnv:
     call_sync: CallSync
     record: Callable[[int, Outcome], Awaitable[bool]]
     report: Callable[[int, Progress], None]
+    observer: Observer
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ async def validate_state(state: RunnerState, env: RunnerEnv) -> RunnerState:
     try:
         registered = env.registry.find(execution.workflow)
         value = registered.input_type.decode(execution.input, _subject(execution))
-    except HeadwayError as error:
+    except BaseException as error:  # an input's validators are user code and may raise anything
         return replace(state, outcome=failed("ValidateState", error))
     return replace(state, registered=registered, value=value)
 
@@ -85,6 +87,7 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
         return state
     handle = env.cancellations.register(execution.id)
     watch = StepWatch(env, execution, handle)
+    env.observer.emit("execution.started", **execution.told())
     try:
         outcome = await _run_steps(registered, state.value, env, execution, watch)
     finally:
@@ -168,7 +171,11 @@ async def _run_steps(
         await registered.workflow.run(
             value, run, before_step=watch.before_step, call_sync=watch.call_sync
         )
-    except (JobCancelled, asyncio.CancelledError) as error:
+    except JobCancelled as error:
+        return stopped(watch.step, watch.handle.reason, error)
+    except asyncio.CancelledError as error:
+        if not watch.handle.requested:  # something inside the step was cancelled, not the run
+            return failed(watch.step, error)
         return stopped(watch.step, watch.handle.reason, error)
     except StepFailed as error:
         return failed(error.step, error.__cause__ or error)

@@ -1,0 +1,13 @@
+"""A scene on both databases, for every test of this folder that asks for one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.builders import Scene
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        yield scene

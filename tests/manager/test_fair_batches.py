@@ -1,0 +1,182 @@
+"""Seed 003, group-fair batching: no group crowds out another, and no slot is wasted."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway import Group, every
+from headway.domain.fairness import fair_shares
+from headway.domain.manifest import ManifestDispatchView
+from headway.manager.decide import Decision, Verdict, keep_to_shares
+from tests.builders import START, Scene
+
+GROUPS = st.dictionaries(
+    st.integers(1, 30), st.tuples(st.integers(1, 60), st.integers(0, 31)), max_size=20
+)
+LIMITS = st.integers(1, 300)
+
+
+def shares_of(groups: dict[int, tuple[int, int]], limit: int) -> dict[int, int]:
+    wanted = {group: count for group, (count, _) in groups.items()}
+    return fair_shares(wanted, {group: priority for group, (_, priority) in groups.items()}, limit)
+
+
+@given(GROUPS, LIMITS)
+def test_shares_are_never_above_the_limit_nor_above_what_is_wanted(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    shares = shares_of(groups, limit)
+
+    assert shares.keys() == groups.keys()
+    assert sum(shares.values()) <= limit
+    assert all(0 <= share <= groups[group][0] for group, share in shares.items())
+
+
+@given(GROUPS, LIMITS)
+def test_nobody_starves_who_could_get_a_base_share(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    base = limit // max(len(groups), 1)
+
+    for group, share in shares_of(groups, limit).items():
+        assert share >= min(groups[group][0], base)
+
+
+@given(GROUPS, LIMITS)
+def test_all_slots_are_used_while_anyone_is_hungry(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    wanted = sum(count for count, _ in groups.values())
+
+    assert sum(shares_of(groups, limit).values()) == min(wanted, limit)
+
+
+@given(GROUPS, LIMITS)
+def test_what_is_left_over_goes_to_the_highest_priority_first(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    shares = shares_of(groups, limit)
+    base = limit // max(len(groups), 1)
+    hungry = [group for group, share in shares.items() if share < groups[group][0]]
+    above_base = [group for group, share in shares.items() if share > max(base, 0)]
+
+    for group in above_base:
+        assert not any(groups[other][1] > groups[group][1] for other in hungry if base)
+
+
+def due(manifest_id: int, group_id: int, priority: int, overdue: int) -> Decision:
+    view = ManifestDispatchView(
+        manifest_id=manifest_id,
+        external_id=str(manifest_id),
+        workflow="work",
+        input="null",
+        input_type="None",
+        schedule=every(hours=1),
+        enabled=True,
+        max_retries=None,
+        group_id=group_id,
+        group_name=str(group_id),
+        group_priority=priority,
+        group_enabled=True,
+        settled_until=None,
+        wake_at=START,
+    )
+    since = START - timedelta(minutes=overdue)
+    return Decision(view, Verdict.QUEUE, "due", scheduled_for=since)
+
+
+def due_in_groups(groups: dict[int, tuple[int, int]]) -> list[Decision]:
+    flat = [(group, priority) for group, (count, priority) in groups.items() for _ in range(count)]
+    return [due(number, *place, overdue=number % 7) for number, place in enumerate(flat)]
+
+
+@given(GROUPS, LIMITS)
+def test_a_batch_keeps_to_the_shares_and_says_why_the_rest_waits(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    decisions = due_in_groups(groups)
+
+    kept = keep_to_shares(decisions, limit, START)
+
+    assert [one.view for one in kept] == [one.view for one in decisions]
+    queued = Counter(one.view.group_id for one in kept if one.verdict is Verdict.QUEUE)
+    assert queued == Counter(shares_of(groups, limit))
+    for one in kept:
+        if one.verdict is not Verdict.QUEUE:
+            assert one.verdict is Verdict.DEFER and "share of its group" in one.reason
+            assert one.wake_at == START, "looked at again in the very next cycle"
+
+
+@given(GROUPS, LIMITS)
+def test_inside_a_group_the_most_overdue_go_first(
+    groups: dict[int, tuple[int, int]], limit: int
+) -> None:
+    kept = keep_to_shares(due_in_groups(groups), limit, START)
+
+    since = {one.view.manifest_id: one.scheduled_for for one in due_in_groups(groups)}
+    for group in groups:
+        mine = [one for one in kept if one.view.group_id == group]
+        queued = [since[one.view.manifest_id] for one in mine if one.verdict is Verdict.QUEUE]
+        deferred = [since[one.view.manifest_id] for one in mine if one.verdict is Verdict.DEFER]
+        if queued and deferred:
+            latest, earliest = max(filter(None, queued)), min(filter(None, deferred))
+            assert latest <= earliest
+
+
+def test_without_a_limit_everything_is_queued() -> None:
+    decisions = due_in_groups({1: (500, 0)})
+
+    assert keep_to_shares(decisions, None, START) == decisions
+
+
+def test_skipped_manifests_take_no_place() -> None:
+    skipped = Decision(due(1, 1, 0, 0).view, Verdict.SKIP, "already queued")
+
+    assert keep_to_shares([skipped, due(2, 1, 0, 0)], 1, START)[1].verdict is Verdict.QUEUE
+
+
+def queued_by_group(scene: Scene) -> Counter[str | None]:
+    return Counter(entry.group_name for entry in scene.history.queued())
+
+
+@pytest.mark.parametrize("small_first", [True, False])
+def test_5000_of_one_group_and_15_of_another_get_185_and_15(
+    scene: Scene, small_first: bool
+) -> None:
+    sizes = {"delta": 15, "cache": 5000}
+    for group in sizes if small_first else reversed(sizes):
+        for number in range(sizes[group]):
+            scene.app.schedule("work", f"{group}-{number}", None, every(hours=1), group=group)
+    scene.apply()
+
+    first = scene.manage()
+
+    assert first.queued == 200
+    assert queued_by_group(scene) == {"cache": 185, "delta": 15}
+    assert first.due_in is not None and first.due_in <= timedelta(0), "the next cycle is due now"
+    assert scene.manage().queued == 200
+    assert queued_by_group(scene) == {"cache": 385, "delta": 15}
+
+
+def test_left_over_places_go_to_the_group_of_higher_priority(scene: Scene) -> None:
+    scene.configure(max_work_queue_entries_per_cycle=10)
+    for group in (Group("low", priority=1), Group("high", priority=9), Group("tiny", priority=0)):
+        for number in range(2 if group.name == "tiny" else 20):
+            external_id = f"{group.name}-{number}"
+            scene.app.schedule("work", external_id, None, every(hours=1), group=group)
+    scene.apply()
+
+    assert scene.manage().queued == 10
+    assert queued_by_group(scene) == {"low": 3, "high": 5, "tiny": 2}
+
+
+def test_null_queues_everything_at_once(scene: Scene) -> None:
+    scene.configure(max_work_queue_entries_per_cycle=None)
+    for number in range(300):
+        scene.app.schedule("work", f"load-{number}", None, every(hours=1), group="all")
+    scene.apply()
+
+    assert scene.manage().queued == 300

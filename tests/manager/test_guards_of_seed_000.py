@@ -1,0 +1,165 @@
+"""Seed 000: "Both passes apply the same per-manifest guards before evaluating the schedule"."""
+
+from typing import Any
+
+import pytest
+
+from headway import Group, every
+from headway.config import Settings
+from headway.domain.manifest import ManifestDispatchView
+from headway.manager.decide import Verdict, decide, held_by
+from tests.builders import START, Scene, reasons
+
+VIEW: dict[str, Any] = {
+    "manifest_id": 7,
+    "external_id": "load-users",
+    "workflow": "work",
+    "input": "null",
+    "input_type": "None",
+    "schedule": every(hours=1),
+    "enabled": True,
+    "max_retries": None,
+    "group_id": 1,
+    "group_name": "users",
+    "group_priority": 0,
+    "group_enabled": True,
+    "settled_until": None,
+    "wake_at": START,
+}
+
+GUARDS: dict[str, tuple[dict[str, bool], list[int], str]] = {
+    "group disabled": ({"group_enabled": False}, [], "group 'users' is disabled"),
+    "just dead-lettered this cycle": ({}, [7], "dead-lettered in this cycle"),
+    "awaiting dead letter": (
+        {"has_awaiting_dead_letter": True},
+        [],
+        "a dead letter awaits intervention",
+    ),
+    "queued entry": ({"has_queued_work": True}, [], "already queued"),
+    "pending or in-progress execution": ({"has_active_execution": True}, [], "already running"),
+}
+
+
+@pytest.mark.parametrize(("changes", "dead_lettered", "reason"), GUARDS.values(), ids=GUARDS)
+def test_each_guard_alone_holds_a_due_manifest(
+    changes: dict[str, bool], dead_lettered: list[int], reason: str
+) -> None:
+    view = ManifestDispatchView(**(VIEW | changes))
+
+    assert held_by(view, dead_lettered) == reason
+    decision = decide(view, dead_lettered, START, Settings())
+    assert (decision.verdict, decision.reason) == (Verdict.SKIP, reason)
+    assert decision.wake_at is None, "whatever lifts the guard wakes it"
+
+
+def test_without_a_guard_a_due_manifest_is_queued() -> None:
+    view = ManifestDispatchView(**VIEW)
+
+    assert held_by(view, []) is None
+    decision = decide(view, [], START, Settings())
+    assert (decision.verdict, decision.reason) == (Verdict.QUEUE, "first run")
+
+
+def test_a_manifest_switched_off_is_held_like_one_of_a_disabled_group() -> None:
+    view = ManifestDispatchView(**(VIEW | {"enabled": False}))
+
+    assert decide(view, [], START, Settings()).reason == "the manifest is disabled"
+
+
+def test_another_manifest_dead_lettered_this_cycle_holds_nobody_else() -> None:
+    assert held_by(ManifestDispatchView(**VIEW), [6, 8]) is None
+
+
+def test_of_several_guards_the_first_in_the_seeds_order_is_named() -> None:
+    guards = list(GUARDS.values())
+    for first, (_, _, reason) in enumerate(guards):
+        changes = {name: on for flags, _, _ in guards[first:] for name, on in flags.items()}
+        dead_lettered = [key for _, keys, _ in guards[first:] for key in keys]
+        assert held_by(ManifestDispatchView(**(VIEW | changes)), dead_lettered) == reason
+
+
+def declare(scene: Scene, group: Group | None = None, **options: Any) -> None:
+    scene.app.schedule(
+        "work", "load-users", None, every(hours=1), group=group or Group("users"), **options
+    )
+    scene.apply()
+
+
+def test_group_disabled(scene: Scene) -> None:
+    declare(scene, Group("users", enabled=False))
+
+    result = scene.manage()
+
+    assert (result.candidates, result.queued) == (1, 0)
+    assert reasons(result) == {"load-users": "group 'users' is disabled"}
+    assert scene.history.queued() == []
+
+
+def test_just_dead_lettered_in_this_cycle(scene: Scene) -> None:
+    declare(scene, max_retries=1)
+    scene.failing.add("load-users")
+    scene.cycle()
+
+    result = scene.manage()
+
+    assert (result.dead_lettered, result.queued) == (1, 0)
+    assert reasons(result) == {"load-users": "dead-lettered in this cycle"}
+
+
+def test_awaiting_dead_letter(scene: Scene) -> None:
+    declare(scene, max_retries=1)
+    scene.failing.add("load-users")
+    scene.cycle()
+    scene.manage()
+    scene.clock.advance(days=1)
+    scene.wake("load-users")
+
+    result = scene.manage()
+
+    assert reasons(result) == {"load-users": "a dead letter awaits intervention"}
+    assert (result.dead_lettered, result.queued) == (0, 0)
+    assert len(scene.history.dead_letters()) == 1, "never two for one manifest"
+
+
+def test_queued_entry(scene: Scene) -> None:
+    declare(scene)
+    assert scene.manage().queued == 1
+    scene.wake("load-users")
+
+    result = scene.manage()
+
+    assert reasons(result) == {"load-users": "already queued"}
+    assert result.skipped == {"already queued": 1}
+    assert len(scene.history.queued()) == 1
+
+
+def test_pending_execution(scene: Scene) -> None:
+    declare(scene)
+    scene.manage()
+    scene.dispatch()
+    scene.wake("load-users")
+
+    assert reasons(scene.manage()) == {"load-users": "already running"}
+    assert scene.history.queued() == []
+
+
+def test_in_progress_execution(scene: Scene) -> None:
+    declare(scene)
+    scene.manage()
+    scene.dispatch()
+    scene.claim()
+    scene.wake("load-users")
+
+    assert reasons(scene.manage()) == {"load-users": "already running"}
+    assert scene.history.queued() == []
+
+
+def test_a_held_manifest_holds_up_no_other(scene: Scene) -> None:
+    scene.app.schedule("work", "held", None, every(hours=1), group=Group("off", enabled=False))
+    scene.app.schedule("work", "free", None, every(hours=1), group="on")
+    scene.apply()
+
+    result = scene.manage()
+
+    assert reasons(result) == {"held": "group 'off' is disabled", "free": "first run"}
+    assert [entry.external_id for entry in scene.history.queued()] == ["free"]

@@ -1,0 +1,298 @@
+"""Seed 003: the seven steps, in its order, and what each of them does to a real store."""
+
+from datetime import timedelta
+from typing import Any
+
+from headway import Group, every
+from headway.domain.execution import ExecutionState, FailureCode, Outcome
+from headway.manager.cycle import MANIFEST_MANAGER, ManifestManager
+from headway.store import executions, outcomes
+from tests.builders import OWNER, START, Scene, names, reasons
+
+FAILED = ExecutionState.FAILED
+
+
+def declare(scene: Scene, external_id: str = "load-users", **options: Any) -> None:
+    scene.app.schedule("work", external_id, None, every(hours=1), **options)
+    scene.apply()
+
+
+def start(scene: Scene) -> None:
+    """Take what is due as far as a worker that then says nothing more."""
+    scene.manage()
+    scene.dispatch()
+    scene.claim()
+
+
+def fail_once(scene: Scene) -> None:
+    """One more failed run of load-users, however long its backoff."""
+    scene.failing.add("load-users")
+    scene.manage()
+    scene.clock.advance(hours=2)
+    scene.dispatch()
+    assert scene.run().ended == {FAILED: 1}
+
+
+def test_the_seven_steps_in_the_seeds_order() -> None:
+    assert [step.name for step in MANIFEST_MANAGER.steps] == [
+        "load_manifests",
+        "cancel_timed_out_jobs",
+        "reap_stale_pending",
+        "reap_stale_in_progress",
+        "reap_failed_jobs",
+        "determine_jobs_to_queue",
+        "create_work_queue_entries",
+    ]
+
+
+# CancelTimedOutJobs
+
+
+def test_a_run_beyond_the_default_timeout_is_flagged_once_and_told_to_this_server(
+    scene: Scene,
+) -> None:
+    declare(scene)
+    start(scene)
+    told: list[int] = []
+    manager = ManifestManager(
+        scene.store, scene.app.settings, scene.app.observer, cancel_here=told.extend
+    )
+    scene.clock.advance(minutes=20)
+    assert manager.run_once().cancelled == 0, "strictly longer than the timeout"
+
+    scene.clock.advance(seconds=1)
+    assert [manager.run_once().cancelled for _ in range(2)] == [1, 0]
+
+    [running] = scene.history.executions()
+    assert running.cancel_requested and running.state is ExecutionState.IN_PROGRESS
+    assert told == [running.id]
+    assert scene.history.dead_letters() == []
+
+
+def test_a_manifests_own_timeout_wins(scene: Scene) -> None:
+    declare(scene, "short", timeout=timedelta(seconds=10))
+    declare(scene, "long", timeout=timedelta(hours=3))
+    start(scene)
+    scene.clock.advance(minutes=30)
+
+    assert scene.manage().cancelled == 1
+    assert [one.cancel_requested for one in scene.history.executions("short")] == [True]
+    assert [one.cancel_requested for one in scene.history.executions("long")] == [False]
+
+
+def test_waiting_in_the_queue_never_counts_against_the_timeout(scene: Scene) -> None:
+    declare(scene)
+    scene.manage()
+    scene.clock.advance(minutes=19)
+    scene.dispatch()
+    scene.clock.advance(minutes=19)
+    scene.claim()
+    scene.clock.advance(minutes=19)
+
+    assert scene.manage().cancelled == 0
+
+
+# ReapStalePending, ReapStaleInProgress
+
+
+def test_what_no_worker_picks_up_is_failed_by_the_stale_pending_reaper(scene: Scene) -> None:
+    declare(scene)
+    scene.manage()
+    scene.dispatch()
+    scene.clock.advance(minutes=20)
+    assert scene.manage().reaped_pending == 0
+
+    scene.clock.advance(seconds=1)
+    assert scene.manage().reaped_pending == 1
+
+    [reaped] = scene.ended(FAILED)
+    assert reaped.failure is not None
+    assert reaped.failure.type == FailureCode.STALE_PENDING
+    assert reaped.failure.step == "ReapStalePending"
+    assert "stale_pending_timeout" in reaped.failure.message
+    assert reaped.finished_at == scene.clock.now and reaped.started_at is None
+
+
+def test_a_run_that_never_ends_is_failed_by_the_stale_in_progress_reaper(scene: Scene) -> None:
+    declare(scene)
+    start(scene)
+    scene.clock.advance(minutes=60)
+    assert scene.manage().reaped_in_progress == 0
+
+    scene.clock.advance(seconds=1)
+    assert scene.manage().reaped_in_progress == 1
+
+    [reaped] = scene.ended(FAILED)
+    assert reaped.failure is not None
+    assert reaped.failure.type == FailureCode.STALE_IN_PROGRESS
+    assert reaped.failure.step == "ReapStaleInProgress"
+    assert "stale_in_progress_timeout" in reaped.failure.message
+
+
+def test_a_long_timeout_of_its_own_is_never_cut_short_by_the_stale_reaper(scene: Scene) -> None:
+    declare(scene, timeout=timedelta(hours=3))
+    start(scene)
+    scene.clock.advance(hours=3)
+    assert scene.manage().reaped_in_progress == 0
+
+    scene.clock.advance(minutes=2)
+    assert scene.manage().reaped_in_progress == 1
+
+
+def test_runs_without_a_manifest_are_reaped_too(scene: Scene) -> None:
+    scene.pending("work")
+    scene.claim()
+    scene.pending("work")
+    scene.clock.advance(hours=2)
+
+    result = scene.manage()
+
+    assert (result.reaped_pending, result.reaped_in_progress) == (1, 1)
+    assert len(scene.ended(FAILED)) == 2
+
+
+def test_stale_pending_dead_letters_in_the_same_cycle(scene: Scene) -> None:
+    """W2: with max_retries=1, and not because nought failures are enough."""
+    declare(scene, max_retries=1)
+    scene.manage()
+    scene.dispatch()
+    scene.clock.advance(minutes=21)
+
+    result = scene.manage()
+
+    assert (result.reaped_pending, result.dead_lettered, result.queued) == (1, 1, 0)
+    assert reasons(result) == {"load-users": "dead-lettered in this cycle"}
+    [letter] = scene.history.dead_letters()
+    assert (letter.failures, letter.dead_lettered_at) == (1, scene.clock.now)
+
+
+def test_stale_in_progress_dead_letters_in_the_same_cycle(scene: Scene) -> None:
+    declare(scene, max_retries=1)
+    start(scene)
+    scene.clock.advance(minutes=61)
+
+    result = scene.manage()
+
+    assert (result.reaped_in_progress, result.dead_lettered, result.queued) == (1, 1, 0)
+
+
+def test_a_reaped_run_below_max_retries_is_queued_again_in_the_same_cycle(scene: Scene) -> None:
+    declare(scene, max_retries=2)
+    start(scene)
+    scene.clock.advance(minutes=61)
+
+    result = scene.manage()
+
+    assert (result.reaped_in_progress, result.dead_lettered, result.queued) == (1, 0, 1)
+    assert names(scene.history.queued()) == ["load-users"]
+
+
+# ReapFailedJobs
+
+
+def test_three_failures_in_a_row_dead_letter_by_default(scene: Scene) -> None:
+    declare(scene)
+    for _ in range(3):
+        fail_once(scene)
+
+    result = scene.manage()
+
+    assert (result.dead_lettered, result.queued) == (1, 0)
+    [letter] = scene.history.dead_letters()
+    assert letter.failures == 3
+    assert letter.reason == "max retries exceeded: 3 failures, at most 3 allowed"
+    assert [event.fields for event in scene.events.named("manifest.dead_lettered")] == [
+        {"external_id": "load-users"}
+    ]
+    assert [one.attempt for one in scene.ended(FAILED)] == [1, 2, 3]
+
+
+def test_failures_are_counted_since_the_last_success(scene: Scene) -> None:
+    """W4: one failure a month never adds up."""
+    declare(scene)
+    for _ in range(4):
+        fail_once(scene)
+        fail_once(scene)
+        scene.failing.clear()
+        scene.manage()
+        scene.clock.advance(hours=2)
+        scene.dispatch()
+        assert scene.run().ended == {ExecutionState.COMPLETED: 1}
+        scene.clock.advance(hours=2)
+
+    assert scene.history.dead_letters() == []
+    assert {one.attempt for one in scene.ended(ExecutionState.COMPLETED)} == {3}
+
+
+def test_max_retries_0_never_dead_letters_what_did_not_fail(scene: Scene) -> None:
+    """W5: nought failures are not too many."""
+    declare(scene, max_retries=0)
+
+    assert (scene.manage().dead_lettered, len(scene.history.queued())) == (0, 1)
+    scene.dispatch()
+    scene.run()
+    assert scene.history.dead_letters() == []
+
+    scene.clock.advance(hours=1)
+    fail_once(scene)
+    assert scene.manage().dead_lettered == 1, "but the first failure is one too many"
+
+
+def test_cancelled_runs_are_no_failures_and_are_not_repeated(scene: Scene) -> None:
+    declare(scene, max_retries=1)
+    start(scene)
+    with scene.store.writing() as tx:
+        [running] = executions.owned_by(tx, OWNER)
+        outcomes.finish(tx, OWNER, {running: Outcome(ExecutionState.CANCELLED)})
+
+    result = scene.manage()
+
+    assert (result.dead_lettered, result.queued) == (0, 0)
+    assert reasons(result)["load-users"].startswith("not due before"), "its occurrence is settled"
+
+
+# DetermineJobsToQueue, CreateWorkQueueEntries
+
+
+def test_a_failed_run_is_queued_again_after_5_then_10_minutes(scene: Scene) -> None:
+    declare(scene, max_retries=9)
+    waits = []
+    scene.failing.add("load-users")
+    scene.cycle()
+    for _ in range(6):
+        result = scene.manage()
+        [entry] = scene.history.queued()
+        assert entry.scheduled_at is not None
+        waits.append((entry.scheduled_at - scene.clock.now) / timedelta(minutes=1))
+        assert reasons(result)["load-users"].startswith(f"retry {len(waits)} after")
+        assert scene.dispatch().dispatched == (), "held back until then"
+        scene.clock.now = entry.scheduled_at
+        scene.dispatch()
+        scene.run()
+
+    assert waits == [5, 10, 20, 40, 60, 60]
+
+
+def test_an_entry_carries_what_the_manifest_says(scene: Scene) -> None:
+    def load(table: str) -> None: ...
+
+    scene.app.workflow(load)
+    group = Group("users", priority=7)
+    scene.app.schedule(load, "load-users", "users", every(hours=1), group=group, priority=30)
+    scene.apply()
+    scene.manage()
+
+    [entry] = scene.history.queued()
+    assert (entry.workflow, entry.input, entry.group_name) == ("load", '"users"', "users")
+    assert (entry.source, entry.priority) == ("schedule", 7), "the group's priority, not its own"
+    assert (entry.scheduled_at, entry.scheduled_for, entry.created_at) == (None, START, START)
+
+
+def test_max_active_jobs_is_not_enforced_by_the_manager(scene: Scene) -> None:
+    scene.configure(max_active_jobs=1)
+    group = Group("users", max_active_jobs=1)
+    for number in range(5):
+        scene.app.schedule("work", f"load-{number}", None, every(hours=1), group=group)
+    scene.apply()
+
+    assert scene.manage().queued == 5

@@ -1,0 +1,128 @@
+"""Completions in batches: no timer, nothing lost, and one bad outcome spoils no other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from headway.domain.execution import ExecutionState, Outcome
+from headway.observe import Observer
+from headway.runner import completions as module
+from headway.runner.completions import Completions
+from tests.builders import Recorder
+
+COMPLETED = Outcome(ExecutionState.COMPLETED)
+AWAY = OperationalError("DELETE", {}, Exception("server closed the connection"))
+
+
+class Database:
+    """Records each write; fails as often and for whom it is told to."""
+
+    def __init__(self) -> None:
+        self.writes: list[dict[int, Outcome]] = []
+        self.away = 0
+        self.refused: set[int] = set()
+        self.hopeless: set[int] = set()
+        self.gone: set[int] = set()
+
+    def write(self, outcomes: Mapping[int, Outcome]) -> set[int]:
+        if self.away:
+            self.away -= 1
+            raise AWAY
+        for key, outcome in outcomes.items():
+            if key in self.hopeless or (key in self.refused and outcome == COMPLETED):
+                raise ValueError(f"cannot store {key}")
+        self.writes.append(dict(outcomes))
+        return set(outcomes) - self.gone
+
+
+def run(
+    database: Database, act: Callable[[Completions], Awaitable[Any]]
+) -> tuple[Any, list[dict[str, Any]]]:
+    """What *act* returns on an event loop whose store verbs take one turn of it."""
+    observer = Observer()
+    seen = Recorder(observer)
+
+    async def call_store(function: Callable[..., Any], *arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return function(*arguments)
+
+    async def main() -> Any:
+        return await act(Completions(database.write, call_store, observer))
+
+    return asyncio.run(main()), [event.fields for event in seen.named("loop.failed")]
+
+
+async def record(completions: Completions, *ids: int) -> list[bool]:
+    return list(await asyncio.gather(*(completions.record(key, COMPLETED) for key in ids)))
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
+
+
+def test_a_lone_completion_is_written_at_once() -> None:
+    database = Database()
+
+    assert run(database, lambda completions: record(completions, 7)) == ([True], [])
+    assert database.writes == [{7: COMPLETED}]
+
+
+def test_what_ends_during_a_write_goes_into_the_next() -> None:
+    database = Database()
+
+    async def act(completions: Completions) -> list[bool]:
+        first = asyncio.create_task(completions.record(1, COMPLETED))
+        await asyncio.sleep(0)  # the write of 1 begins
+        await asyncio.sleep(0)
+        rest = await record(completions, 2, 3, 4)
+        return [await first, *rest]
+
+    assert run(database, act)[0] == [True] * 4
+    assert [sorted(write) for write in database.writes] == [[1], [2, 3, 4]]
+
+
+def test_the_loser_of_a_race_is_told() -> None:
+    database = Database()
+    database.gone = {2}
+
+    assert run(database, lambda completions: record(completions, 1, 2))[0] == [True, False]
+
+
+def test_a_database_that_is_away_is_waited_for() -> None:
+    database = Database()
+    database.away = 3
+
+    told, failures = run(database, lambda completions: record(completions, 1, 2))
+
+    assert told == [True, True]
+    assert [sorted(write) for write in database.writes] == [[1, 2]]
+    assert [fields["loop"] for fields in failures] == ["completions"] * 3
+
+
+def test_an_outcome_the_database_refuses_spoils_no_other_and_becomes_a_failure() -> None:
+    database = Database()
+    database.refused = {3}
+
+    told, _ = run(database, lambda completions: record(completions, 1, 2, 3, 4, 5))
+
+    assert told == [True] * 5
+    written = {key: one for write in database.writes for key, one in write.items()}
+    assert {key for key, one in written.items() if one == COMPLETED} == {1, 2, 4, 5}
+    failure = written[3].failure
+    assert failure is not None and failure.step == "RecordOutcome"
+    assert failure.message == "cannot store 3"
+
+
+def test_an_outcome_that_cannot_be_written_at_all_holds_up_nobody() -> None:
+    database = Database()
+    database.hopeless = {1}
+
+    told, failures = run(database, lambda completions: record(completions, 1, 2))
+
+    assert told == [False, True]
+    assert all("cannot store 1" in fields["error"] for fields in failures)
+    assert run(database, lambda completions: record(completions, 3))[0] == [True]

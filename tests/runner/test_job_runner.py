@@ -1,0 +1,110 @@
+"""The JobRunner: four steps, one execution after another, and losers that do nothing."""
+
+from operator import methodcaller
+
+from headway import Run
+from headway.domain.execution import ExecutionState, Outcome
+from headway.runner.workflow import JOB_RUNNER
+from headway.store import executions, outcomes
+from headway.store.engine import Store
+from tests.builders import OWNER, Scene
+
+
+def test_the_four_steps_in_order() -> None:
+    assert [step.name for step in JOB_RUNNER.steps] == [
+        "load_execution",
+        "validate_state",
+        "run_workflow",
+        "record_outcome",
+    ]
+
+
+def test_run_once_runs_what_is_pending_and_counts_how_it_ended(scene: Scene) -> None:
+    @scene.app.workflow
+    def fail() -> None:
+        raise LookupError("nothing there")
+
+    for workflow in ("work", "work", "fail"):
+        scene.pending(workflow)
+
+    result = scene.run()
+
+    assert result.claimed == 3
+    assert result.ended == {ExecutionState.COMPLETED: 2, ExecutionState.FAILED: 1}
+    assert result.failures == ("fail: fail: LookupError: nothing there",)
+    assert scene.run().claimed == 0
+
+
+def test_run_once_claims_no_more_than_it_is_told(scene: Scene) -> None:
+    for _ in range(5):
+        scene.pending("work")
+
+    assert scene.with_runner(lambda runner: runner.run_once(limit=2)).claimed == 2
+    assert scene.run().claimed == 3
+
+
+def test_run_once_takes_the_highest_priority_first(scene: Scene) -> None:
+    ran: list[int] = []
+
+    @scene.app.workflow
+    def note(run: Run) -> None:
+        ran.append(run.execution_id)
+
+    low, high, other = (scene.pending("note", priority=priority) for priority in (1, 9, 1))
+    scene.run()
+
+    assert ran == [high, low, other]
+
+
+def test_run_one_runs_this_execution_and_no_other(scene: Scene) -> None:
+    other, chosen = scene.pending("work"), scene.pending("work")
+
+    assert scene.with_runner(lambda runner: runner.run_one(chosen)) is ExecutionState.COMPLETED
+    assert scene.execution(other).state is ExecutionState.PENDING
+
+
+def test_run_one_does_nothing_with_what_is_not_pending(scene: Scene) -> None:
+    ran: list[int] = []
+
+    @scene.app.workflow
+    def note(run: Run) -> None:
+        ran.append(run.execution_id)
+
+    running, finished = scene.pending("note"), scene.pending("note")
+    scene.with_runner(lambda runner: runner.run_one(finished))
+    with scene.store.writing() as tx:
+        executions.claim_one(tx, "somebody else", running, {})
+    before = scene.history.executions()
+
+    for execution_id in (running, finished, 999_999):
+        assert scene.with_runner(methodcaller("run_one", execution_id)) is None
+
+    assert ran == [finished]
+    assert scene.history.executions() == before
+
+
+def test_the_loser_of_a_claim_does_nothing(postgres_url: str) -> None:
+    with Scene(postgres_url) as scene:
+        execution_id = scene.pending("work")
+        other = Store(postgres_url, clock=scene.clock)
+        with other.writing() as tx:
+            assert executions.claim_one(tx, "other", execution_id, {}) is not None
+            # Not committed yet: skipped, not waited for.
+            assert scene.run().claimed == 0
+            assert scene.with_runner(lambda runner: runner.run_one(execution_id)) is None
+        assert scene.execution(execution_id).owner == "other"
+        other.close()
+
+
+def test_an_outcome_that_comes_too_late_changes_nothing(scene: Scene) -> None:
+    @scene.app.workflow
+    def load(run: Run) -> None:
+        with scene.store.writing() as tx:
+            failed = Outcome(ExecutionState.CANCELLED)
+            outcomes.finish(tx, OWNER, {run.execution_id: failed})
+
+    execution_id = scene.pending("load")
+    scene.run()
+
+    assert scene.execution(execution_id).state is ExecutionState.CANCELLED
+    assert scene.events.named("execution.completed") == []

@@ -1,0 +1,50 @@
+"""The application that the scenario tests run in processes of their own.
+
+Each run leaves a line when it starts and one when it ends, and ends once it is released.
+"""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from headway import Headway, Run, every
+
+FOLDER = Path(os.environ["SCENARIO_FOLDER"])
+COUNT = int(os.environ.get("SCENARIO_COUNT", "2"))
+
+hw = Headway("scenario")
+
+
+def note(what: str, run: Run) -> None:
+    line = f"{run.manifest} {run.execution_id} {what}\n".encode()
+    evidence = os.open(FOLDER / "evidence", os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o644)
+    try:
+        os.write(evidence, line)
+    finally:
+        os.close(evidence)
+
+
+def released() -> bool:
+    return (FOLDER / "released").exists()
+
+
+@hw.workflow
+def in_thread(run: Run) -> None:
+    note("start", run)
+    while not released():
+        time.sleep(0.01)
+    note("end", run)
+
+
+@hw.workflow
+async def in_loop(run: Run) -> None:
+    note("start", run)
+    while not released():
+        await asyncio.sleep(0.01)
+    note("end", run)
+
+
+for number in range(COUNT):
+    workflow = in_loop if number % 2 else in_thread
+    hw.schedule(workflow, f"job-{number}", None, every(days=365), group="jobs")

@@ -1,0 +1,87 @@
+"""A database that goes away ends no process and loses no job."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from headway.domain.execution import ExecutionState
+from tests.builders import eventually
+from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
+from tests.scenarios.deployment import Deployment
+
+TWO_AT_A_TIME = {"HEADWAY_WORKER_COUNT": "2", "HEADWAY_SHUTDOWN_TIMEOUT": "0.1s"}
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A server of this test's own, which it may stop."""
+    try:
+        with private_server(durable=True) as server:
+            yield server
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def deployment(server: PostgresServer, tmp_path: Path) -> Iterator[Deployment]:
+    deployment = Deployment(server.url(), tmp_path)
+    yield deployment
+    deployment.close()
+
+
+def test_a_restart_of_the_database_ends_no_process_and_no_job(
+    server: PostgresServer, deployment: Deployment
+) -> None:
+    """Jobs that run meanwhile go on, and their ends are written when it is back."""
+    process = deployment.start(jobs=6, settings=TWO_AT_A_TIME)
+    deployment.wait_for("start", 2)
+    deployment.store.close()
+    server.stop()
+    deployment.release()
+    deployment.wait_for("end", 2)
+    assert process.poll() is None, deployment.log()
+    server.start(durable=True)
+    deployment.wait_until_completed(6)
+    deployment.stop(process)
+
+    assert deployment.states() == {ExecutionState.COMPLETED: 6}
+    assert deployment.evidence("start") == deployment.evidence("end")
+    assert set(deployment.evidence("end").values()) == {1}
+
+
+def test_a_process_whose_database_is_away_still_stops(
+    server: PostgresServer, deployment: Deployment
+) -> None:
+    process = deployment.start(settings=TWO_AT_A_TIME)
+    deployment.wait_for("start", 2)
+    server.stop()
+
+    process.send_signal(signal.SIGTERM)
+    deployment.ended(process)
+
+    assert deployment.evidence("end").total() == 0
+    assert "Task was destroyed" not in deployment.log()
+
+
+def test_every_session_ended_again_and_again_loses_no_job(
+    server: PostgresServer, deployment: Deployment
+) -> None:
+    deployment.release()
+    process = deployment.start(jobs=30, settings=TWO_AT_A_TIME)
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        for count in (1, 10, 20):
+            deployment.wait_for("start", count)
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'headway' AND pid <> pg_backend_pid()"
+            )
+        deployment.wait_for("end", 30)
+        completed = "SELECT count(*) FROM headway_execution_history WHERE state = 'completed'"
+        eventually(lambda: connection.execute(completed).fetchone() == (30,))
+    assert process.poll() is None, deployment.log()
+    deployment.stop(process)
+
+    assert set(deployment.evidence("end").values()) == {1}

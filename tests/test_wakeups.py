@@ -1,0 +1,75 @@
+"""Who is woken, here and elsewhere, and that announcements are gathered and survive."""
+
+import threading
+
+from headway.wakeups import Announcer, Role, WakeUps
+from tests.builders import PATIENCE
+
+MANAGER, DISPATCHER, WORKER = Role
+
+
+def test_waking_a_role_calls_its_listener_and_announces_it() -> None:
+    heard: list[str] = []
+    announced: list[tuple[Role, ...]] = []
+    wakeups = WakeUps(lambda roles: announced.append(tuple(roles)))
+    wakeups.on(MANAGER, lambda: heard.append("manager"))
+    wakeups.on(DISPATCHER, lambda: heard.append("dispatcher"))
+
+    wakeups.wake(MANAGER, WORKER)
+
+    assert heard == ["manager"]
+    assert announced == [(MANAGER, WORKER)], "somebody else may have workers"
+
+
+def test_what_another_server_announced_is_not_announced_again() -> None:
+    heard: list[str] = []
+    announced: list[object] = []
+    wakeups = WakeUps(announced.append)
+    wakeups.on(WORKER, lambda: heard.append("worker"))
+
+    wakeups.wake_here(WORKER)
+
+    assert (heard, announced) == (["worker"], [])
+
+
+def test_without_an_announcer_nothing_is_announced() -> None:
+    WakeUps().wake(*Role)
+
+
+def test_announcements_made_during_one_are_sent_together_afterwards() -> None:
+    sent: list[set[Role]] = []
+    inside, go_on = threading.Event(), threading.Event()
+
+    def send(roles: set[Role]) -> None:
+        sent.append(roles)
+        inside.set()
+        go_on.wait(PATIENCE)
+
+    announcer = Announcer(send)
+    announcer.start()
+    announcer([WORKER])
+    assert inside.wait(PATIENCE)
+    for role in (MANAGER, DISPATCHER, MANAGER):
+        announcer([role])
+    go_on.set()
+    announcer.stop()
+
+    assert sent == [{WORKER}, {MANAGER, DISPATCHER}]
+
+
+def test_stop_sends_what_is_left() -> None:
+    sent: list[set[Role]] = []
+    announcer = Announcer(sent.append)
+    announcer([MANAGER])
+    announcer.start()
+    announcer.stop()
+
+    assert sent == [{MANAGER}]
+
+
+def test_stopping_one_that_never_started_is_fine() -> None:
+    Announcer(lambda roles: None).stop()
+
+
+def test_roles_are_what_the_command_line_calls_them() -> None:
+    assert [role.value for role in Role] == ["manager", "dispatcher", "worker"]
