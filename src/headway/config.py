@@ -73,7 +73,7 @@ class Settings(BaseModel):
         (), "Names of workflows that neither count towards nor wait for max_active_jobs."
     )
     max_queued_jobs_per_cycle: Limit = _default(
-        100, "Most queued entries the dispatcher loads in one cycle, in total; none = all."
+        100, "Most queued entries of one group the dispatcher loads in one cycle; none = all."
     )
     max_work_queue_entries_per_cycle: Limit = _default(
         200, "Most entries the manager queues in one cycle; none = all."

@@ -150,9 +150,8 @@ class Service:
 
     def _dispatch(self, dispatcher: JobDispatcher) -> float:
         result = dispatcher.run_once()
-        # Whatever was left behind by a limit waits for a run to end, and that wakes this loop.
-        if result.dispatched and not result.skipped:
-            return 0.0
+        if result.dispatched:
+            return 0.0  # there may be more than one cycle looks at
         return _pause(self.app.settings.dispatcher_polling_interval, result.due_in)
 
     def _clean_up(self, retention: Retention) -> float:

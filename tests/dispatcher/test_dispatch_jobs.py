@@ -166,6 +166,8 @@ def test_a_refused_hand_over_puts_entries_back_uncharged(scene: Scene) -> None:
     [refused] = scene.events.named("dispatch.refused")
     assert refused.fields["count"] == 2 and "broker unreachable" in refused.fields["error"]
 
+    assert scene.dispatch().dispatched == (), "the task server is left some time"
+    scene.clock.advance(seconds=5)
     scene.dispatch()
     assert scene.run().ended == {ExecutionState.COMPLETED: 2}
     assert {one.attempt for one in scene.ended(ExecutionState.COMPLETED)} == {1}
@@ -177,11 +179,29 @@ def test_an_entry_refused_too_often_fails_with_the_reason(scene: Scene) -> None:
 
     for _ in range(5):
         scene.dispatch(Refusing())
+        scene.clock.advance(seconds=5)
 
-    [row] = entry_rows(scene)
-    assert (row.status, row.dispatch_attempts) == ("failed", 3)
-    assert "broker unreachable" in row.ended_reason
-    assert len(scene.history.executions()) == 3, "each hand-over tried leaves its record"
+    assert entry_rows(scene) == []
+    *given_back, last = scene.history.executions()
+    assert [one.state for one in given_back] == [ExecutionState.HANDED_BACK] * 2
+    assert last.state is ExecutionState.FAILED
+    assert last.failure is not None and "broker unreachable" in last.failure.message
+
+
+def test_a_task_server_that_is_always_away_ends_in_a_dead_letter(scene: Scene) -> None:
+    scene.configure(max_dispatch_attempts=2)
+    declare(scene, "load-users")
+    scene.apply()
+
+    for _ in range(12):
+        scene.manage()
+        scene.dispatch(Refusing())
+        scene.clock.advance(hours=1)
+    scene.manage()
+
+    [letter] = scene.history.dead_letters()
+    assert (letter.external_id, letter.failures) == ("load-users", 3)
+    assert scene.history.queued() == []
 
 
 def test_a_dispatcher_without_the_lock_does_nothing(postgres_url: str) -> None:

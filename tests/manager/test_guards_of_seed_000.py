@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from headway import Group, every
+from headway import Group, cron, every
 from headway.config import Settings
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.decide import Verdict, decide, held_by
+from headway.store.tables import manifest
 from tests.builders import START, Scene, reasons
 
 VIEW: dict[str, Any] = {
@@ -163,3 +165,17 @@ def test_a_held_manifest_holds_up_no_other(scene: Scene) -> None:
 
     assert reasons(result) == {"held": "group 'off' is disabled", "free": "first run"}
     assert [entry.external_id for entry in scene.history.queued()] == ["free"]
+
+
+def test_a_row_that_cannot_be_read_holds_up_itself_and_nothing_else(scene: Scene) -> None:
+    scene.app.schedule("work", "edited", None, cron("0 9 * * *"))
+    scene.app.schedule("work", "sound", None, every(hours=1))
+    scene.apply()
+    with scene.store.writing() as tx:
+        edited = manifest.c.external_id == "edited"
+        tx.connection.execute(update(manifest).where(edited).values(time_zone="Mars/Olympus"))
+
+    result = scene.manage()
+
+    assert [entry.external_id for entry in scene.history.queued()] == ["sound"]
+    assert reasons(result)["edited"].startswith("its row cannot be read: time zone 'Mars/Olympus'")

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.work_queue import Source
-from headway.store import outcomes, retention, work_queue
+from headway.store import retention, work_queue
 from headway.store.engine import Store
 from headway.store.tables import dead_letter, execution, execution_history
 from headway.store.tables import work_queue as queue_table
@@ -72,12 +72,13 @@ def test_live_executions_are_never_deleted(store: Store, clock: Clock) -> None:
 
 
 def test_entries_that_ended_go_and_queued_ones_stay(store: Store, clock: Clock) -> None:
-    ids = declare(store, "cancelled", "refused", "waiting")
+    ids = declare(store, "cancelled", "failed", "waiting")
     queue(store, "cancelled")
-    refused = dispatched(store, "refused")
+    failed = queue(store, "failed")
     with store.writing() as tx:
         work_queue.cancel_queued(tx, [ids["cancelled"]], "not today")
-        outcomes.take_back(tx, [refused], 1, "away")
+        ended = {"status": "failed", "ended_at": NOON, "ended_reason": "unreadable"}
+        tx.connection.execute(update(queue_table).where(queue_table.c.id == failed).values(ended))
     waiting = queue(store, "waiting")
     later = clock.advance(days=1)
     assert purge(store, retention.delete_ended_entries, NOON) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.domain.execution import Execution, ExecutionState, FailureCode, Outcome
+from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode, Outcome
 from headway.errors import IllegalTransition
 from headway.store import executions, outcomes, work_queue
 from headway.store.engine import Store
@@ -179,7 +179,7 @@ def test_only_pending_executions_are_taken_back(store: Store) -> None:
     nothing_to_do(store, take, [])
 
 
-def test_an_entry_refused_too_often_ends_as_failed(store: Store, clock: Clock) -> None:
+def test_an_execution_whose_entry_is_refused_too_often_fails(store: Store, clock: Clock) -> None:
     declare(store, "extract")
     entry = queue(store)
     for refusals in (1, 2, 3):
@@ -191,10 +191,13 @@ def test_an_entry_refused_too_often_ends_as_failed(store: Store, clock: Clock) -
         )
         [execution_id] = write(store, lambda tx: work_queue.dispatch(tx, [entry])).values()
         with store.writing() as tx:
-            outcomes.take_back(tx, [execution_id], 3, "is\x00away")
-    [row] = rows_of(store, queue_table)
-    assert (row["status"], row["dispatch_attempts"], row["attempts"]) == ("failed", 3, 0)
-    assert (row["ended_at"], row["ended_reason"]) == (clock.now, r"is\x00away")
+            [taken] = outcomes.take_back(tx, [execution_id], 3, "is\x00away")
+            assert work_queue.next_scheduled_at(tx) == (
+                None if refusals == 3 else clock.now + work_queue.REFUSAL_PAUSE
+            )
+    assert rows_of(store, queue_table) == []
+    assert taken.state is ExecutionState.FAILED
+    assert taken.failure == Failure("DispatchJobs", FailureCode.REFUSED, r"is\x00away")
 
 
 def test_only_what_nobody_picked_up_in_time_is_stale(store: Store, clock: Clock) -> None:

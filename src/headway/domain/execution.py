@@ -68,6 +68,7 @@ class FailureCode(StrEnum):
     STALE_PENDING = "StalePendingTimeout"
     STALE_IN_PROGRESS = "StaleInProgressTimeout"
     WORKER_LOST = "WorkerLost"
+    REFUSED = "HandOverRefused"
 
 
 @dataclass(frozen=True, slots=True)

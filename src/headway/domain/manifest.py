@@ -104,7 +104,8 @@ def _check_timeout(subject: str, value: timedelta | None) -> None:
 class ManifestDispatchView:
     """A manifest as the ManifestManager looks at it: definition, state and guards in one row.
 
-    The counts and flags are computed in the database for these manifests alone.
+    The counts and flags are computed in the database for these manifests alone. A row that cannot
+    be understood (somebody edited it) has its ``trouble`` told here and is never due.
     """
 
     manifest_id: int
@@ -126,3 +127,4 @@ class ManifestDispatchView:
     has_queued_work: bool = False
     has_active_execution: bool = False
     has_successful_execution: bool = False
+    trouble: str | None = None

@@ -73,6 +73,7 @@ def decide(
 def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
     """The guard that keeps a manifest from being queued whatever its schedule says."""
     guards = (
+        (view.trouble is not None, f"its row cannot be read: {view.trouble}"),
         (not view.enabled, "the manifest is disabled"),
         (not view.group_enabled, f"group {view.group_name!r} is disabled"),
         (view.manifest_id in dead_lettered, "dead-lettered in this cycle"),

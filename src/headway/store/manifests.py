@@ -1,14 +1,16 @@
 """Manifests as the manager looks at them: candidates by wake-up time, views with their guards."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, func, or_, select
 
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.manifest import ManifestDispatchView
-from headway.domain.schedule import schedule_from_fields
+from headway.domain.schedule import Never, Schedule, schedule_from_fields
 from headway.domain.work_queue import AUTOMATIC, EntryStatus
+from headway.errors import ScheduleError
 from headway.store.eligibility import SINGLE_FLIGHT
 from headway.store.tables import (
     dead_letter,
@@ -137,19 +139,15 @@ def _queued_work(tx: Transaction) -> ColumnElement[bool]:
 
 
 def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
+    """One bad row holds up itself and nothing else."""
+    schedule, trouble = _schedule(row)
     return ManifestDispatchView(
         manifest_id=row.id,
         external_id=row.external_id,
         workflow=row.workflow,
         input=row.input,
         input_type=row.input_type,
-        schedule=schedule_from_fields(
-            row.schedule_kind,
-            row.interval_seconds,
-            row.cron_expression,
-            row.time_zone,
-            row.once_at,
-        ),
+        schedule=schedule,
         enabled=row.enabled,
         max_retries=row.max_retries,
         group_id=row.group_id,
@@ -163,4 +161,19 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         has_queued_work=row.has_queued_work,
         has_active_execution=row.has_active_execution,
         has_successful_execution=row.has_successful_execution,
+        trouble=trouble,
     )
+
+
+def _schedule(row: Any) -> tuple[Schedule, str | None]:
+    try:
+        schedule = schedule_from_fields(
+            row.schedule_kind,
+            row.interval_seconds,
+            row.cron_expression,
+            row.time_zone,
+            row.once_at,
+        )
+    except ScheduleError as error:
+        return Never(), str(error)
+    return schedule, None

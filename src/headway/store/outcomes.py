@@ -24,7 +24,9 @@ from headway.store.executions import IN_PROGRESS, PENDING, to_execution
 from headway.store.tables import execution, execution_history, manifest, manifest_state
 from headway.store.transaction import Transaction, among, word
 from headway.store.wakes import Scope, leave_wakes
-from headway.store.work_queue import count_refusal, requeue
+from headway.store.work_queue import put_off, requeue
+
+REASON_LIMIT = 1000
 
 # A success of these settles the occurrence it stood for.
 SCHEDULED = frozenset({Source.SCHEDULE, Source.REQUEUE})
@@ -45,14 +47,20 @@ def hand_back(tx: Transaction, owner: str, execution_ids: Iterable[int]) -> list
 def take_back(
     tx: Transaction, execution_ids: Iterable[int], max_dispatch_attempts: int, reason: str
 ) -> list[Execution]:
-    """Queue the entries of pending executions again: their task server refused them.
+    """Queue the entries of pending executions again, a little later: their server refused them.
 
-    An entry refused *max_dispatch_attempts* times ends as failed with the *reason*.
+    An execution whose entry was refused *max_dispatch_attempts* times fails with the *reason*.
     """
+    failure = Failure("DispatchJobs", FailureCode.REFUSED, printable(reason, REASON_LIMIT))
+
+    def outcome_of(row: Any) -> Outcome:
+        if row.dispatch_attempts + 1 < max_dispatch_attempts:
+            return Outcome(ExecutionState.HANDED_BACK)
+        return Outcome(ExecutionState.FAILED, failure)
+
     pending = and_(among(tx, execution.c.id, execution_ids), PENDING)
-    taken = _end(tx, pending, lambda row: Outcome(ExecutionState.HANDED_BACK))
-    entry_ids = [one.entry_id for one in taken]
-    count_refusal(tx, entry_ids, max_dispatch_attempts, printable(reason, 1000))
+    taken = _end(tx, pending, outcome_of)
+    put_off(tx, [one.entry_id for one in taken])
     return taken
 
 

@@ -4,12 +4,11 @@ A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     Select,
-    and_,
     delete,
     func,
     insert,
@@ -31,6 +30,8 @@ from headway.store.transaction import Transaction, among, insert_or_ignore, word
 from headway.store.types import Instant
 
 NO_LONGER_DECLARED = "the manifest is no longer declared"
+
+REFUSAL_PAUSE = timedelta(seconds=5)
 
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
@@ -207,20 +208,15 @@ def requeue(tx: Transaction, executions: Sequence[Any]) -> None:
     cancel_queued(tx, tx.connection.execute(removed).scalars().all(), NO_LONGER_DECLARED)
 
 
-def count_refusal(
-    tx: Transaction, entry_ids: Sequence[int], max_dispatch_attempts: int, reason: str
-) -> None:
-    """Count a refused hand-over on queued entries; those refused too often end as failed."""
-    refused = and_(QUEUED, among(tx, work_queue.c.id, entry_ids))
+def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
+    """Count a refused hand-over on queued entries and leave the task server some time."""
     tx.connection.execute(
         update(work_queue)
-        .where(refused)
-        .values(dispatch_attempts=work_queue.c.dispatch_attempts + 1)
-    )
-    tx.connection.execute(
-        update(work_queue)
-        .where(refused, work_queue.c.dispatch_attempts >= max_dispatch_attempts)
-        .values(status=EntryStatus.FAILED.value, ended_at=tx.now, ended_reason=reason)
+        .where(QUEUED, among(tx, work_queue.c.id, entry_ids))
+        .values(
+            dispatch_attempts=work_queue.c.dispatch_attempts + 1,
+            scheduled_at=tx.now + REFUSAL_PAUSE,
+        )
     )
 
 
