@@ -4,6 +4,8 @@
 
     HeadwayError
     ├── DefinitionError (ValueError)    something declared in code is wrong
+    │   ├── OwnedByAnother              another application owns this external id
+    │   ├── ParentNotFound              a dependent names a parent that does not exist
     │   ├── CircularDependencyError     manifests, or their groups, wait for one another
     │   ├── InputError                  the input does not fit the workflow's declared type
     │   └── ScheduleError               a schedule that could never mean anything
@@ -11,8 +13,15 @@
     ├── AppNotFound (LookupError)       "module:app" names nothing that can be run
     ├── UnknownWorkflow (LookupError)   no registered workflow has this name
     ├── ManifestNotFound (LookupError)  no manifest has this external id
+    ├── GroupNotFound (LookupError)     no group has this name
     ├── StepFailed                      a step of a workflow raised; the cause is what it raised
+    ├── ActivationError                 a dormant dependent cannot be activated
+    │   ├── NoParentRunError            the run belongs to no manifest
+    │   ├── NotDormantError             the manifest named is not a dormant dependent
+    │   ├── NotYourDependentError       it depends on another manifest
+    │   └── DependentBusyError          it is queued or running, and rejects activations then
     ├── IllegalTransition               an execution cannot move between these states
+    ├── RemovalRefused                  applying would remove most of what an application declared
     ├── SchemaError                     the database's schema does not fit this version
     │   ├── SchemaMissing
     │   ├── SchemaOutdated
@@ -63,6 +72,26 @@ class InputError(DefinitionError):
     """An input does not fit the type its workflow declares."""
 
 
+class OwnedByAnother(DefinitionError):
+    """Another application on the same database owns this external id."""
+
+    def __init__(self, external_id: str, owner: str) -> None:
+        super().__init__(
+            f"external_id = {external_id!r}: belongs to the application {owner!r}; choose another, "
+            f"for example '{external_id}-2'"
+        )
+
+
+class ParentNotFound(DefinitionError):
+    """A dependent names a parent that does not exist."""
+
+    def __init__(self, child: str, parent: str) -> None:
+        super().__init__(
+            f"{child}: depends on {parent!r}, but no manifest has that external id; declare it, or "
+            "correct the name"
+        )
+
+
 class ScheduleError(DefinitionError):
     """A schedule is malformed or can never fire."""
 
@@ -101,6 +130,48 @@ class StepFailed(HeadwayError):
         self.step = step
 
 
+class GroupNotFound(HeadwayError, LookupError):
+    """No group has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no group is called {name!r}")
+
+
+class ActivationError(HeadwayError):
+    """A dormant dependent cannot be activated."""
+
+
+class NoParentRunError(ActivationError):
+    """Only the run of a manifest can activate its dormant dependents."""
+
+    def __init__(self) -> None:
+        super().__init__("this run belongs to no manifest, so it has no dormant dependents")
+
+
+class NotDormantError(ActivationError):
+    """The manifest named is not a dormant dependent."""
+
+    def __init__(self, external_id: str, kind: str) -> None:
+        super().__init__(
+            f"{external_id!r} is not a dormant dependent but of kind {kind!r}; declare it with "
+            "dormant=True"
+        )
+
+
+class NotYourDependentError(ActivationError):
+    """The dormant dependent depends on another manifest than the one that is running."""
+
+    def __init__(self, external_id: str, running: str) -> None:
+        super().__init__(f"{external_id!r} does not depend on {running!r}, the manifest running")
+
+
+class DependentBusyError(ActivationError):
+    """The dormant dependent is queued or running, and was declared to reject activations then."""
+
+    def __init__(self, external_id: str) -> None:
+        super().__init__(f"{external_id!r} is queued or running already")
+
+
 class IllegalTransition(HeadwayError):
     """An execution was asked to move between two states that are not connected."""
 
@@ -108,6 +179,17 @@ class IllegalTransition(HeadwayError):
         super().__init__(f"an execution that is {current} cannot become {wanted}")
         self.current = current
         self.wanted = wanted
+
+
+class RemovalRefused(HeadwayError):
+    """Applying a declaration would remove more than half of its application's manifests."""
+
+    def __init__(self, application: str, count: int) -> None:
+        counted = f"{count} manifest{'' if count == 1 else 's'}"
+        super().__init__(
+            f"nothing was applied: {counted} of {application!r} would be removed, more than half; "
+            "if that is meant, add --allow-removal"
+        )
 
 
 class SchemaError(HeadwayError):

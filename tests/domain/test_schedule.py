@@ -229,8 +229,8 @@ def test_a_fixed_rate_is_part_of_the_schedule() -> None:
     assert fixed.fixed_rate
     assert fixed == every(timedelta(minutes=5), fixed_rate=True)
     assert fixed != every(minutes=5)
-    assert schedule_to_fields(fixed)["fixed_rate"]
-    assert "fixed_rate" not in schedule_to_fields(every(minutes=5))
+    assert schedule_to_fields(fixed)["fixed_rate"] is True
+    assert schedule_to_fields(every(minutes=5))["fixed_rate"] is False
 
 
 @pytest.mark.parametrize(

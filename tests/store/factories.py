@@ -64,15 +64,15 @@ def a_declaration(
     return Declaration(application, {group.name: group for group in groups}, items)
 
 
-def apply(store: Store, wanted: Declaration, *, prune: bool = False) -> Applied:
+def apply(store: Store, wanted: Declaration, **options: bool) -> Applied:
     with store.writing() as tx:
-        return declarations.apply(tx, wanted, prune=prune)
+        return declarations.apply(tx, wanted, **options)
 
 
 def declare(store: Store, *items: Manifest | str, groups: Iterable[Group] = ()) -> dict[str, int]:
     """Declare manifests; returns their ids by external id. Nothing is left in the wake inbox."""
     declared = [a_manifest(item) if isinstance(item, str) else item for item in items]
-    apply(store, a_declaration(*declared, groups=groups))
+    apply(store, a_declaration(*declared, groups=groups), go_back=True)
     return manifest_ids(store)
 
 

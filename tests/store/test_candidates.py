@@ -185,7 +185,7 @@ def test_a_view_shows_the_manifest_as_declared(store: Store, schedule: Schedule)
 
 def test_views_are_of_the_manifests_asked_for_and_not_removed(store: Store) -> None:
     ids = declare(store, "one", "two", "removed")
-    apply(store, a_declaration(a_manifest("one"), a_manifest("two")), prune=True)
+    apply(store, a_declaration(a_manifest("one"), a_manifest("two")))
     with store.reading() as tx:
         assert manifests.load_views(tx, []) == []
         found = manifests.load_views(tx, [ids["two"], ids["removed"], NOBODY])

@@ -12,7 +12,7 @@ from headway.domain.declaration import Declaration
 from headway.domain.manifest import Group
 from headway.domain.schedule import cron, every
 from headway.domain.work_queue import Source
-from headway.store import declarations
+from headway.store import declarations, removal
 from headway.store.declarations import Applied
 from headway.store.engine import Store
 from headway.store.tables import declaration, manifest, manifest_group, manifest_state, work_queue
@@ -86,7 +86,7 @@ def test_a_changed_manifest_changes_only_its_own_row(store: Store, clock: Clock)
     assert (extract["interval_seconds"], extract["input"]) == (300, "[1]")
     assert extract["updated_at"] == later
     assert state_of(store) == state
-    assert wakes_of(store) == [(ids["extract"], "self")]
+    assert wakes_of(store) == [(ids["extract"], "children"), (ids["extract"], "self")]
 
 
 def test_a_schedule_of_another_kind_clears_the_fields_of_the_last(store: Store) -> None:
@@ -146,22 +146,27 @@ def test_an_operators_change_to_a_manifest_survives_an_unchanged_declaration_of_
 def test_a_declaration_without_anything_is_applied_like_any_other(store: Store) -> None:
     assert apply(store, a_declaration()) == Applied()
     declare(store, "extract")
-    assert apply(store, a_declaration(), prune=True) == Applied(removed=1)
+    nothing = apply(store, a_declaration(), allow_removal=True, go_back=True)
+    assert nothing == Applied(removed=1)
 
 
-def test_without_pruning_what_is_no_longer_declared_stays(store: Store) -> None:
-    declare(store, "extract", "load")
-    apply(store, a_declaration(a_manifest("load")))
-    assert set(manifest_ids(store)) == {"extract", "load"}
+def test_half_of_what_is_owned_is_removed_and_more_than_half_stays(store: Store) -> None:
+    declare(store, "extract", "load", "report")
+    assert apply(store, a_declaration(a_manifest("load"))) == Applied(unchanged=1, kept_back=2)
+    assert set(manifest_ids(store)) == {"extract", "load", "report"}
+    declare(store, "extract", "load", "report", "mail")
+    two = a_declaration(a_manifest("load"), a_manifest("mail"))
+    assert apply(store, two) == Applied(unchanged=2, removed=2)
+    assert set(manifest_ids(store)) == {"load", "mail"}
 
 
-def test_pruning_removes_softly_and_cancels_what_is_queued(store: Store, clock: Clock) -> None:
+def test_removing_is_soft_and_cancels_what_is_queued(store: Store, clock: Clock) -> None:
     declare(store, "extract", "load")
     for source in (Source.SCHEDULE, Source.TRIGGER, Source.TRIGGER):
         queue(store, "extract", source=source)
     queue(store, "load")
     later = clock.advance(hours=1)
-    assert apply(store, a_declaration(a_manifest("load")), prune=True).removed == 1
+    assert apply(store, a_declaration(a_manifest("load"))).removed == 1
     extract, load = rows_of(store, manifest)
     assert (extract["removed_at"], load["removed_at"]) == (later, None)
     *cancelled, kept = rows_of(store, work_queue)
@@ -171,24 +176,25 @@ def test_pruning_removes_softly_and_cancels_what_is_queued(store: Store, clock: 
         assert entry["ended_reason"] == "the manifest is no longer declared"
 
 
-def test_pruning_reaches_what_the_same_declaration_left_without_it(store: Store) -> None:
-    declare(store, "extract", "load")
+def test_allowing_reaches_what_the_same_declaration_kept_back(store: Store) -> None:
+    declare(store, "extract", "load", "report")
     wanted = a_declaration(a_manifest("load"))
-    apply(store, wanted)
-    assert apply(store, wanted, prune=True) == Applied(unchanged=1, removed=1)
+    assert apply(store, wanted).kept_back == 2
+    assert apply(store, wanted).kept_back == 2, "and says so until somebody decides"
+    assert apply(store, wanted, allow_removal=True) == Applied(unchanged=1, removed=2)
     assert set(manifest_ids(store)) == {"load"}
 
 
-def test_pruning_leaves_other_applications_alone(store: Store) -> None:
+def test_removing_leaves_other_applications_alone(store: Store) -> None:
     declare(store, "extract")
     other = a_declaration(a_manifest("invoice"), application="billing")
-    assert apply(store, other, prune=True) == Applied(created=1)
+    assert apply(store, other, allow_removal=True) == Applied(created=1)
     assert set(manifest_ids(store)) == {"extract", "invoice"}
 
 
 def test_what_was_removed_and_is_declared_again_is_a_new_manifest(store: Store) -> None:
     old = declare(store, "extract")
-    apply(store, a_declaration(), prune=True)
+    apply(store, a_declaration(), allow_removal=True)
     new = declare(store, "extract")
     assert new["extract"] > old["extract"]
     assert len(rows_of(store, manifest)) == 2
@@ -207,16 +213,68 @@ def test_a_failure_in_the_middle_leaves_nothing(store: Store, broken: Declaratio
     declare(store, "load", groups=[Group("etl", 4)])
     before = everything(store)
     with pytest.raises(DatabaseError):
-        apply(store, broken, prune=True)
+        apply(store, broken, allow_removal=True)
     assert everything(store) == before
 
 
 def test_every_applied_declaration_is_remembered(store: Store, clock: Clock) -> None:
     one, two = a_declaration(a_manifest("extract")), a_declaration(a_manifest("load"))
     for wanted in (one, two, one):
-        apply(store, wanted)
+        apply(store, wanted, go_back=True)
     kept = [(row["application"], row["digest"]) for row in rows_of(store, declaration)]
     assert kept == [("warehouse", wanted.digest()) for wanted in (one, two, one)]
+
+
+def test_an_old_process_that_restarts_does_not_undo_the_new_declaration(store: Store) -> None:
+    old, new = (
+        a_declaration(a_manifest("extract")),
+        a_declaration(a_manifest("extract", priority=3)),
+    )
+    apply(store, old)
+    apply(store, new)
+    before = everything(store)
+    assert apply(store, old) == Applied(outdated=True)
+    assert apply(store, old, allow_removal=True) == Applied(outdated=True)
+    assert everything(store) == before
+    assert apply(store, new) == Applied(unchanged=1), "the current one is there already"
+
+
+def test_somebody_may_go_back_and_then_that_is_the_current_one(store: Store) -> None:
+    old, new = (
+        a_declaration(a_manifest("extract")),
+        a_declaration(a_manifest("extract", priority=3)),
+    )
+    apply(store, old)
+    apply(store, new)
+    assert apply(store, old, go_back=True) == Applied(changed=1)
+    assert apply(store, old) == Applied(unchanged=1)
+    assert apply(store, new) == Applied(outdated=True)
+
+
+def test_going_back_to_the_current_declaration_makes_good_what_is_missing(store: Store) -> None:
+    wanted = a_declaration(a_manifest("extract"), a_manifest("load"))
+    apply(store, wanted)
+    with store.writing() as tx:
+        removal.remove(tx, [manifest_ids(store)["load"]], "somebody did")
+    assert apply(store, wanted) == Applied(unchanged=2), "a start leaves that to people"
+    assert apply(store, wanted, go_back=True) == Applied(created=1, unchanged=1)
+    remembered = len(rows_of(store, declaration))
+    assert apply(store, wanted, go_back=True) == Applied(unchanged=2)
+    assert len(rows_of(store, declaration)) == remembered == 1
+
+
+def test_another_application_makes_no_declaration_outdated(store: Store) -> None:
+    mine = a_declaration(a_manifest("extract"))
+    apply(store, mine)
+    apply(store, a_declaration(a_manifest("invoice"), application="billing"))
+    assert apply(store, mine) == Applied(unchanged=1)
+
+
+def test_giving_everything_a_new_name_counts_as_removing_everything(store: Store) -> None:
+    declare(store, "extract", "load")
+    renamed = a_declaration(a_manifest("extract-2"), a_manifest("load-2"))
+    assert apply(store, renamed) == Applied(created=2, kept_back=2)
+    assert apply(store, renamed, allow_removal=True) == Applied(unchanged=2, removed=2)
 
 
 def test_two_applications_do_not_mistake_each_others_declaration_for_their_own(

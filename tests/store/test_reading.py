@@ -87,7 +87,6 @@ def test_groups_are_listed_with_what_they_hold(store: Store) -> None:
     apply(
         store,
         a_declaration(a_manifest("one"), a_manifest("two"), a_manifest("load", group=loads)),
-        prune=True,
     )
     ran(store, "one")
     for outcome in (FAILED, FAILED, CANCELLED):
@@ -123,7 +122,7 @@ def test_groups_are_listed_with_what_they_hold(store: Store) -> None:
 def test_manifests_are_listed_by_name_without_removed_ones(store: Store, clock: Clock) -> None:
     declare(store, "b", a_manifest("a", schedule=cron("0 * * * *"), enabled=False), "removed")
     kept = [a_manifest("b"), a_manifest("a", schedule=cron("0 * * * *"), enabled=False)]
-    apply(store, a_declaration(*kept), prune=True)
+    apply(store, a_declaration(*kept))
     later = clock.advance(minutes=1)
     ran(store, "b")
     with store.reading() as tx:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headway.domain.exclusion_json import exclusions_to_json
 from headway.domain.manifest import Group, Manifest
 from headway.domain.schedule import schedule_to_fields
+from headway.domain.time_options import TimeOptions
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,29 @@ def declared_manifest(manifest: Manifest) -> str:
             "workflow": manifest.workflow,
             "input": manifest.input,
             "input_type": manifest.input_type,
+            "kind": manifest.kind,
             "schedule": schedule_to_fields(manifest.schedule),
+            "time": _told(manifest.time),
             "group": manifest.group.name,
+            "parents": list(manifest.parents),
+            "join": manifest.join,
+            "when_busy": manifest.when_busy,
+            "batch": manifest.batch,
             "priority": manifest.priority,
             "max_retries": manifest.max_retries,
+            "retry": repr(manifest.retry) if manifest.retry else None,
             "timeout": manifest.timeout.total_seconds() if manifest.timeout else None,
             "enabled": manifest.enabled,
         }
     )
+
+
+def _told(time: TimeOptions) -> dict[str, Any]:
+    """The time options that are set; an empty dictionary is the common case."""
+    told = {name: value for name, value in vars(time).items() if value not in (None, ())}
+    if time.exclusions:
+        told["exclusions"] = exclusions_to_json(time.exclusions)
+    return told
 
 
 def _canonical(fields: dict[str, Any]) -> str:

@@ -1,12 +1,28 @@
-"""The manifest: what runs, with which input, when, and in which group."""
+"""The manifest: what runs, with which input, when or after what, and in which group."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 
+from headway.domain.dependencies import EdgeState, Join
 from headway.domain.names import checked_name
+from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Schedule
+from headway.domain.time_options import TimeOptions
 from headway.domain.work_queue import PRIORITY_MAX, PRIORITY_MIN
 from headway.errors import DefinitionError
+
+PLAIN_TIME = TimeOptions()
+
+
+class WhenBusy(StrEnum):
+    """What becomes of an activation whose dormant dependent is queued or running already."""
+
+    SKIP = "skip"
+    KEEP = "keep"
+    REPLACE = "replace"
+    REJECT = "reject"
 
 
 def checked_priority(subject: str, value: int) -> int:
@@ -38,18 +54,21 @@ def _checked_cap(subject: str, value: int | None) -> int | None:
 class Group:
     """A named set of manifests with a cap, a priority and an on/off switch.
 
+    Without a name it configures the group that the external id or the batch's name gives.
+
     >>> Group("delta", max_active_jobs=4, priority=20).max_active_jobs
     4
     """
 
-    name: str
+    name: str = ""
     max_active_jobs: int | None = None
     priority: int = 0
     enabled: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", checked_name("group", self.name))
-        subject = f"group {self.name!r}"
+        if self.name != "":
+            object.__setattr__(self, "name", checked_name("group", self.name))
+        subject = f"group {self.name!r}" if self.name else "group"
         _checked_cap(subject, self.max_active_jobs)
         checked_priority(subject, self.priority)
 
@@ -58,8 +77,8 @@ class Group:
 class Manifest:
     """A declared manifest: everything the code says about one job.
 
-    ``input`` is the encoded input; ``None`` for ``max_retries`` and ``timeout`` means the
-    deployment's default.
+    ``input`` is the encoded input; ``None`` for ``max_retries``, ``retry`` and ``timeout`` means
+    the deployment's default. One with ``parents`` runs after them and has no schedule.
     """
 
     external_id: str
@@ -72,6 +91,20 @@ class Manifest:
     max_retries: int | None = None
     timeout: timedelta | None = None
     enabled: bool = True
+    retry: RetryPolicy | None = None
+    time: TimeOptions = PLAIN_TIME
+    parents: tuple[str, ...] = ()
+    join: Join = "all"
+    dormant: bool = False
+    when_busy: WhenBusy = WhenBusy.SKIP
+    batch: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """How it comes to run: by a kind of schedule, after its parents, or when activated."""
+        if not self.parents:
+            return self.schedule.kind
+        return "dormant_dependent" if self.dormant else "dependent"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "external_id", checked_name("external_id", self.external_id))
@@ -128,3 +161,9 @@ class ManifestDispatchView:
     has_active_execution: bool = False
     has_successful_execution: bool = False
     trouble: str | None = None
+    kind: str = ""
+    time: TimeOptions = PLAIN_TIME
+    declared_at: datetime | None = None
+    retry: RetryPolicy | None = None
+    join: Join = "all"
+    edges: Mapping[int, EdgeState] = field(default_factory=dict)

@@ -6,7 +6,7 @@ decides what is due.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import ClassVar, NotRequired, TypedDict
+from typing import ClassVar, TypedDict
 
 from cronsim import CronSim
 
@@ -198,8 +198,6 @@ def once(at: datetime) -> Once:
 class ScheduleFields(TypedDict):
     """A schedule as the plain values of its database columns.
 
-    ``fixed_rate`` is there only when it is true, as long as no column holds it.
-
     >>> schedule_to_fields(every(minutes=5))["interval_seconds"]
     300
     """
@@ -209,7 +207,7 @@ class ScheduleFields(TypedDict):
     cron_expression: str | None
     time_zone: str | None
     once_at: datetime | None
-    fixed_rate: NotRequired[bool]
+    fixed_rate: bool
 
 
 def schedule_to_fields(schedule: Schedule) -> ScheduleFields:
@@ -224,12 +222,12 @@ def schedule_to_fields(schedule: Schedule) -> ScheduleFields:
         cron_expression=None,
         time_zone=None,
         once_at=None,
+        fixed_rate=False,
     )
     match schedule:
         case Every(interval, fixed_rate):
             fields["interval_seconds"] = int(interval.total_seconds())
-            if fixed_rate:
-                fields["fixed_rate"] = True
+            fields["fixed_rate"] = fixed_rate
         case Cron(expression, tz):
             fields["cron_expression"], fields["time_zone"] = expression, tz
         case Once(at):

@@ -138,6 +138,9 @@ def _names(value: object) -> object:
 
 
 def _policy(value: object) -> object:
+    if value == MisfirePolicy.CATCH_UP:
+        # A run that ends must know it too, and knows only its own manifest.
+        raise ValueError("catching up is for single manifests")
     return MisfirePolicy(value) if isinstance(value, str) else value
 
 

@@ -61,6 +61,7 @@ class NewEntry:
     scheduled_for: datetime | None = None
     attempts: int = 0
     max_attempts: int = 1
+    parents_seen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class WorkQueueEntry:
     group_name: str | None
     group_priority: int
     group_max_active_jobs: int | None
+
+
+def dispatch_order(entry: WorkQueueEntry) -> tuple[int, int, datetime, int]:
+    """What entries are sorted by: group priority, own priority, age, id."""
+    return (-entry.group_priority, -entry.priority, entry.created_at, entry.id)
 
 
 def entry_priority(group_priority: int, boost: int = 0) -> int:

@@ -11,12 +11,13 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from headway.errors import DatabaseUnavailable
+from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
 from headway.store.types import Instant
 from headway.store.urls import create_private, parse_url, shown
@@ -46,6 +47,7 @@ class Store:
     def __init__(self, url: str, *, clock: Clock | None = None, durable: bool = True) -> None:
         self.url = parse_url(url)
         self._clock = clock
+        self._joined: set[int] = set()
         if self.on_postgresql:
             self._writer: Engine = _postgresql_engine(self.url)
             self._reader: Engine = self._writer.execution_options(postgresql_readonly=True)
@@ -80,6 +82,22 @@ class Store:
         with self._writer.begin() as connection:
             yield Transaction(connection, self._now(connection))
 
+    def joining(self, connection: Any) -> Transaction:
+        """The transaction a caller has open, on a SQLAlchemy connection or session of theirs.
+
+        It has to be on headway's own database; whether it is, is looked up once per engine.
+        """
+        joined: Connection = connection.connection() if hasattr(connection, "bind") else connection
+        engine = id(joined.engine)
+        if engine not in self._joined:
+            if not inspect(joined).has_table(work_queue.name):
+                raise DatabaseUnavailable(
+                    "connection: leads to a database without headway's tables; pass one to "
+                    f"{shown(self.url)}"
+                )
+            self._joined.add(engine)
+        return Transaction(joined, self._now(joined))
+
     @contextmanager
     def leading(self, lock: Lock, *, seconds: int = 5) -> Iterator[Transaction | None]:
         """A writing transaction under *lock*, or None if another server holds it.
@@ -95,9 +113,16 @@ class Store:
             yield Transaction(connection, self._now(connection))
 
     @contextmanager
-    def listening(self) -> Iterator[Connection]:
-        """A connection outside transactions, for LISTEN and NOTIFY on PostgreSQL."""
+    def notifying(self) -> Iterator[Connection]:
+        """A connection outside transactions, to send notifications on PostgreSQL."""
         with self._writer.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def listening(self) -> Iterator[Connection]:
+        """A connection of its own outside transactions, to wait for notifications."""
+        engine = create_engine(self.url, poolclass=NullPool, connect_args=CONNECT_ARGUMENTS)
+        with engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
@@ -127,15 +152,31 @@ def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
         " set_config('lock_timeout', :limit, true),"
         " set_config('idle_in_transaction_session_timeout', :limit, true)"
     )
-    return bool(connection.execute(statement, {"lock": int(lock), "limit": limit}).scalar_one())
+    locked = connection.execute(statement, {"lock": int(lock), "limit": limit}).scalar_one()
+    version = connection.dialect.server_version_info or (0,)
+    if int(version[0]) >= 17:
+        whole = text("SELECT set_config('transaction_timeout', :limit, true)")
+        connection.execute(whole, {"limit": f"{seconds * 4}s"})
+    return bool(locked)
+
+
+# A server that is gone without a word is noticed within about 15 seconds.
+CONNECT_ARGUMENTS = {
+    "application_name": "headway",
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
 
 
 def _postgresql_engine(url: URL) -> Engine:
     return create_engine(
         url,
         pool_size=2,
-        max_overflow=3,
-        connect_args={"application_name": "headway", "connect_timeout": 10},
+        max_overflow=0,
+        connect_args=CONNECT_ARGUMENTS,
     )
 
 

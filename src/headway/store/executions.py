@@ -1,5 +1,6 @@
 """Live executions: claimed by owners, watched while they run, counted against the limits."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,7 @@ from sqlalchemy import Row, Select, and_, bindparam, case, func, select, update
 
 from headway.domain.execution import Execution, ExecutionState, Failure
 from headway.store.tables import execution, executions, manifest
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Transaction, among, locked_in_order, word
 
 PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
@@ -20,22 +21,26 @@ Steps = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Active:
-    """How many executions hold a slot: in all, and per group."""
+    """How many executions hold a slot: of the global limit, and per group; and how many live."""
 
     total: int
     by_group: dict[int, int]
+    live: int = 0
 
 
 def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
-    """Count what holds a slot; workflows named in *excluded* hold none."""
-    statement = select(execution.c.group_id, func.count().label("active")).group_by(
-        execution.c.group_id
+    """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all."""
+    counted = func.count().label("active")
+    by_workflow = select(execution.c.group_id, execution.c.workflow, counted).group_by(
+        execution.c.group_id, execution.c.workflow
     )
-    if excluded:
-        statement = statement.where(~among(tx, execution.c.workflow, excluded))
-    counts = {row.group_id: row.active for row in tx.connection.execute(statement)}
-    by_group = {group: active for group, active in counts.items() if group is not None}
-    return Active(sum(counts.values()), by_group)
+    total, live, by_group = 0, 0, Counter[int]()
+    for row in tx.connection.execute(by_workflow):
+        live += row.active
+        total += 0 if row.workflow in excluded else row.active
+        if row.group_id is not None:
+            by_group[row.group_id] += row.active
+    return Active(total, dict(by_group), live)
 
 
 def claim_pending(
@@ -194,17 +199,10 @@ def request_cancel(
     if not execution_ids:
         return []
     flagged = and_(IN_PROGRESS, ~execution.c.cancel_requested)
-    picked = (
-        select(execution.c.id)
-        .where(among(tx, execution.c.id, execution_ids), flagged)
-        .order_by(execution.c.id)
-        .with_for_update(skip_locked=not wait)
-        .cte("picked")
-        .prefix_with("MATERIALIZED", dialect="postgresql")
-    )
+    chosen = and_(among(tx, execution.c.id, execution_ids), flagged)
     statement = (
         update(execution)
-        .where(execution.c.id.in_(select(picked.c.id)))
+        .where(locked_in_order(execution, chosen, wait=wait))
         .values(cancel_requested=True, cancel_reason=reason)
         .returning(execution.c.id)
     )

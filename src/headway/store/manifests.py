@@ -8,10 +8,13 @@ from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, func,
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.manifest import ManifestDispatchView
-from headway.domain.schedule import Never, Schedule, schedule_from_fields
+from headway.domain.schedule import Never, Schedule
+from headway.domain.time_options import TimeOptions
 from headway.domain.work_queue import AUTOMATIC, EntryStatus
-from headway.errors import ScheduleError
+from headway.errors import HeadwayError
+from headway.store.edges import edges_of, read_edges
 from headway.store.eligibility import SINGLE_FLIGHT
+from headway.store.manifest_rows import retry_of, schedule_of, time_of
 from headway.store.tables import (
     dead_letter,
     execution,
@@ -96,6 +99,7 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
         _active_execution().label("has_active_execution"),
+        edges_of(tx, manifest.c.id).label("edges"),
     ).select_from(manifest.join(manifest_group).join(manifest_state))
 
 
@@ -140,7 +144,7 @@ def _queued_work(tx: Transaction) -> ColumnElement[bool]:
 
 def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
     """One bad row holds up itself and nothing else."""
-    schedule, trouble = _schedule(row)
+    schedule, time, trouble = _timing(row)
     return ManifestDispatchView(
         manifest_id=row.id,
         external_id=row.external_id,
@@ -162,18 +166,19 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         has_active_execution=row.has_active_execution,
         has_successful_execution=row.has_successful_execution,
         trouble=trouble,
+        kind=row.schedule_kind,
+        time=time,
+        declared_at=row.scheduled_since,
+        retry=retry_of(row),
+        join=row.join_mode or "all",
+        edges=read_edges(row.edges),
     )
 
 
-def _schedule(row: Any) -> tuple[Schedule, str | None]:
+def _timing(row: Any) -> tuple[Schedule, TimeOptions, str | None]:
     try:
-        schedule = schedule_from_fields(
-            row.schedule_kind,
-            row.interval_seconds,
-            row.cron_expression,
-            row.time_zone,
-            row.once_at,
-        )
-    except ScheduleError as error:
-        return Never(), str(error)
-    return schedule, None
+        schedule, time = schedule_of(row), time_of(row)
+        time.timing(schedule)
+    except HeadwayError as error:
+        return Never(), TimeOptions(), str(error)
+    return schedule, time, None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import text
 
 from headway.store.engine import Store
+from headway.store.transaction import Transaction
 
 # One channel per schema: two headways in one database do not wake each other.
 CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
@@ -15,9 +16,18 @@ CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
 
 def notify(store: Store, topics: Iterable[str]) -> None:
     """Tell every listening server that there is something to do for these *topics*."""
-    with store.listening() as connection:
+    with store.notifying() as connection:
         for topic in topics:
             connection.execute(text(f"SELECT pg_notify({CHANNEL}, :topic)"), {"topic": topic})
+
+
+def notify_at_commit(tx: Transaction) -> None:
+    """Tell every listening server, once the caller's transaction commits, to look around.
+
+    Without a payload, so that any number of calls in one transaction are one notification.
+    """
+    if tx.on_postgresql:
+        tx.connection.execute(text(f"SELECT pg_notify({CHANNEL}, '')"))
 
 
 def listen(store: Store, seconds: float) -> Iterator[str | None]:

@@ -19,14 +19,22 @@ from headway.domain.execution import (
     check_transition,
 )
 from headway.domain.text import printable
+from headway.domain.timing import settled_by_success
 from headway.domain.work_queue import Source
+from headway.errors import HeadwayError
+from headway.store.activation import release_held
+from headway.store.edges import consume
 from headway.store.executions import IN_PROGRESS, PENDING, to_execution
+from headway.store.manifest_rows import schedule_of, time_of
 from headway.store.tables import execution, execution_history, manifest, manifest_state
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Transaction, among, locked_in_order
 from headway.store.wakes import Scope, leave_wakes
 from headway.store.work_queue import put_off, requeue
 
 REASON_LIMIT = 1000
+
+# What has dealt with the parent successes it saw.
+CONSUMING = frozenset({ExecutionState.COMPLETED, ExecutionState.CANCELLED})
 
 # A success of these settles the occurrence it stood for.
 SCHEDULED = frozenset({Source.SCHEDULE, Source.REQUEUE})
@@ -93,26 +101,27 @@ def _end(
     *,
     wait: bool = True,
 ) -> list[Execution]:
-    # Locked in id order first: two unordered multi-row writes can deadlock. The reapers do not
-    # wait at all: the manager may hold the state that whoever is finishing needs next.
-    locked = (
-        select(execution.c.id)
-        .where(chosen)
-        .order_by(execution.c.id)
-        .with_for_update(skip_locked=not wait)
-        .cte("locked")
-        .prefix_with("MATERIALIZED", dialect="postgresql")
-    )
-    statement = (
-        delete(execution).where(execution.c.id.in_(select(locked.c.id))).returning(*execution.c)
-    )
+    # The reapers do not wait: the manager may hold the state whoever is finishing needs next.
+    locked = locked_in_order(execution, chosen, wait=wait)
+    statement = delete(execution).where(locked).returning(*execution.c)
     rows = sorted(tx.connection.execute(statement).all(), key=lambda row: int(row.id))
     if not rows:
         return []
     ended = _write_history(tx, [(row, outcome_of(row)) for row in rows])
     _settle(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
+    consume(tx, [row.parents_seen for row in rows if outcome_of(row).state in CONSUMING])
     requeue(tx, [row for row in rows if outcome_of(row).state is ExecutionState.HANDED_BACK])
+    release_held(tx, _freed(ended))
     return ended
+
+
+def _freed(ended: Sequence[Execution]) -> set[int]:
+    """The manifests that are not running any more; what was handed back runs again."""
+    return {
+        one.manifest_id
+        for one in ended
+        if one.manifest_id is not None and one.state is not ExecutionState.HANDED_BACK
+    }
 
 
 def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list[Execution]:
@@ -157,7 +166,7 @@ def _lock_states(tx: Transaction, manifest_ids: Iterable[int]) -> dict[int, Any]
             manifest_state.c.manifest_id,
             manifest_state.c.settled_until,
             manifest_state.c.failures_after,
-            manifest.c.schedule_kind,
+            manifest,
         )
         .join(manifest)
         .where(among(tx, manifest_state.c.manifest_id, manifest_ids))
@@ -192,15 +201,19 @@ def _record_successes(
         ),
         rows,
     )
-    _disable_done(tx, [key for key, one in successes.items() if one.source in SCHEDULED])
+    scheduled = [key for key, one in successes.items() if one.source in SCHEDULED]
+    _disable_done(tx, [key for key in scheduled if states[key].schedule_kind == "once"])
 
 
 def _settled_by_success(tx: Transaction, one: Execution, state: Any) -> datetime | None:
-    """A scheduled success settles all that passed while it ran; a manual one only intervals."""
-    if one.source in SCHEDULED or state.schedule_kind == "interval":
-        return max(tx.now, state.settled_until or tx.now)
-    kept: datetime | None = state.settled_until
-    return kept
+    """A scheduled success settles all that came due while it ran; a manual one only intervals."""
+    settled: datetime | None = state.settled_until
+    scheduled_for = one.scheduled_for if one.source in SCHEDULED else None
+    try:
+        timing = time_of(state).timing(schedule_of(state))
+    except HeadwayError:
+        return settled  # a row somebody edited: the manager says what is wrong with it
+    return settled_by_success(timing, state.external_id, settled, scheduled_for, tx.now)
 
 
 def _consume_occurrences(
@@ -228,5 +241,6 @@ def _consume_occurrences(
 
 def _disable_done(tx: Transaction, manifest_ids: Sequence[int]) -> None:
     """A once-manifest whose occurrence succeeded is switched off and stays for the record."""
-    done = and_(among(tx, manifest.c.id, manifest_ids), manifest.c.schedule_kind == word("once"))
-    tx.connection.execute(update(manifest).where(done).values(enabled=False))
+    if manifest_ids:
+        done = among(tx, manifest.c.id, manifest_ids)
+        tx.connection.execute(update(manifest).where(done).values(enabled=False))

@@ -63,6 +63,25 @@ def _textual(column: Column[Any]) -> bool:
     return isinstance(column.type, String)
 
 
+def locked_in_order(
+    table: Table, chosen: ColumnElement[bool], *, wait: bool = True
+) -> ColumnElement[bool]:
+    """The rows *chosen*, locked in id order before the statement touches any of them.
+
+    Two multi-row writes that lock in different orders can deadlock. Without *wait*, rows somebody
+    else is writing are left out.
+    """
+    locked = (
+        select(table.c.id)
+        .where(chosen)
+        .order_by(table.c.id)
+        .with_for_update(skip_locked=not wait)
+        .cte("locked")
+        .prefix_with("MATERIALIZED", dialect="postgresql")
+    )
+    return table.c.id.in_(select(locked.c.id))
+
+
 def insert_or_ignore(tx: Transaction, table: Table) -> Insert:
     """An INSERT that leaves out rows some unique index already holds."""
     if tx.on_postgresql:

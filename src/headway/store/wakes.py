@@ -3,11 +3,12 @@
 Only the manager writes ``manifest_state.wake_at``; writing it from both sides loses wake-ups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Select, bindparam, delete, func, insert, or_, select, union, update
+from sqlalchemy import Column, and_, bindparam, delete, func, insert, or_, select, update
 
 from headway.store.tables import dependency, manifest, manifest_state, wake
 from headway.store.transaction import Transaction, among
@@ -36,37 +37,62 @@ def leave_wakes(tx: Transaction, wakes: Sequence[tuple[int, Scope]]) -> None:
 
 
 def absorb_wakes(tx: Transaction, limit: int) -> int:
-    """Take wake rows out of the inbox and make their manifests candidates now."""
-    oldest = select(wake.c.id).order_by(wake.c.id).limit(limit).with_for_update(skip_locked=True)
-    taken = delete(wake).where(wake.c.id.in_(oldest)).returning(*wake.c)
-    rows = tx.connection.execute(taken).all()
-    if rows:
-        subjects: dict[Scope, list[int]] = {scope: [] for scope in Scope}
-        for row in rows:
-            subjects[Scope(row.scope)].append(row.manifest_id or row.group_id)
-        _wake_now(tx, subjects)
-    return len(rows)
+    """Take wake rows out of the inbox and make their manifests candidates now.
 
-
-def _wake_now(tx: Transaction, subjects: dict[Scope, list[int]]) -> None:
-    concerned = union(
-        select(manifest.c.id).where(among(tx, manifest.c.id, subjects[Scope.SELF])),
-        select(dependency.c.child_id).where(
-            among(tx, dependency.c.parent_id, subjects[Scope.CHILDREN])
-        ),
-        select(manifest.c.id).where(among(tx, manifest.c.group_id, subjects[Scope.GROUP])),
-    ).subquery()
-    in_order: Select[tuple[int]] = (
-        select(manifest_state.c.manifest_id)
-        .where(
-            manifest_state.c.manifest_id.in_(select(concerned.c[0])),
-            or_(manifest_state.c.wake_at.is_(None), manifest_state.c.wake_at > tx.now),
-        )
-        .order_by(manifest_state.c.manifest_id)
-        .with_for_update(key_share=True)
+    A row stays while the state of a manifest it concerns is being changed: nobody who changes one
+    may hold up the whole cycle, and whoever does leaves the wake-up in the inbox until they are
+    done.
+    """
+    oldest = select(wake).order_by(wake.c.id).limit(limit).with_for_update(skip_locked=True)
+    concerned = _concerned(tx, tx.connection.execute(oldest).all())
+    if not concerned:
+        return 0
+    manifests = {key for keys in concerned.values() for key in keys}
+    states = select(manifest_state.c.manifest_id).where(
+        among(tx, manifest_state.c.manifest_id, manifests)
     )
-    statement = update(manifest_state).where(manifest_state.c.manifest_id.in_(in_order))
-    tx.connection.execute(statement.values(wake_at=tx.now))
+    existing = set(tx.connection.execute(states).scalars())
+    in_order = states.order_by(manifest_state.c.manifest_id)
+    free = set(
+        tx.connection.execute(in_order.with_for_update(skip_locked=True, key_share=True)).scalars()
+    )
+    _wake_now(tx, free)
+    done = [row for row, keys in concerned.items() if keys & existing <= free]
+    tx.connection.execute(delete(wake).where(among(tx, wake.c.id, done)))
+    return len(done)
+
+
+def _concerned(tx: Transaction, rows: Sequence[Any]) -> dict[int, set[int]]:
+    """The manifests each wake row is about."""
+    parents = [row.manifest_id for row in rows if row.scope == Scope.CHILDREN]
+    groups = [row.group_id for row in rows if row.scope == Scope.GROUP]
+    children = _listed(tx, dependency.c.parent_id, dependency.c.child_id, parents)
+    members = _listed(tx, manifest.c.group_id, manifest.c.id, groups)
+    concerned = {}
+    for row in rows:
+        if row.scope == Scope.SELF:
+            concerned[row.id] = {row.manifest_id}
+        elif row.scope == Scope.CHILDREN:
+            concerned[row.id] = children.get(row.manifest_id, set())
+        else:
+            concerned[row.id] = members.get(row.group_id, set())
+    return concerned
+
+
+def _listed(
+    tx: Transaction, by: Column[Any], listed: Column[Any], keys: Sequence[int]
+) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    if keys:
+        for key, value in tx.connection.execute(select(by, listed).where(among(tx, by, keys))):
+            found.setdefault(key, set()).add(value)
+    return found
+
+
+def _wake_now(tx: Transaction, manifest_ids: Collection[int]) -> None:
+    later = or_(manifest_state.c.wake_at.is_(None), manifest_state.c.wake_at > tx.now)
+    chosen = and_(among(tx, manifest_state.c.manifest_id, manifest_ids), later)
+    tx.connection.execute(update(manifest_state).where(chosen).values(wake_at=tx.now))
 
 
 def set_wake_times(tx: Transaction, times: dict[int, datetime | None]) -> None:
@@ -77,6 +103,22 @@ def set_wake_times(tx: Transaction, times: dict[int, datetime | None]) -> None:
         )
         rows = [{"b_manifest_id": key, "wake_at": times[key]} for key in sorted(times)]
         tx.connection.execute(statement.values(wake_at=bindparam("wake_at")), rows)
+
+
+def settle(tx: Transaction, moments: dict[int, datetime]) -> None:
+    """Count the occurrences of manifests as dealt with up to these moments; never backwards."""
+    if moments:
+        state = manifest_state.c
+        statement = (
+            update(manifest_state)
+            .where(
+                state.manifest_id == bindparam("b_manifest_id"),
+                or_(state.settled_until.is_(None), state.settled_until < bindparam("b_moment")),
+            )
+            .values(settled_until=bindparam("b_moment"))
+        )
+        rows = [{"b_manifest_id": key, "b_moment": moments[key]} for key in sorted(moments)]
+        tx.connection.execute(statement, rows)
 
 
 def next_wake_at(tx: Transaction) -> datetime | None:

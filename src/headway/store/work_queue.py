@@ -3,22 +3,33 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     Select,
+    and_,
+    case,
     delete,
+    false,
     func,
     insert,
     literal,
+    or_,
     select,
     update,
 )
 
 from headway.domain.execution import ExecutionState
-from headway.domain.work_queue import EntryStatus, NewEntry, Source, WorkQueueEntry
+from headway.domain.work_queue import (
+    EntryStatus,
+    NewEntry,
+    Source,
+    WorkQueueEntry,
+    dispatch_order,
+)
+from headway.store.edges import parents_seen
 from headway.store.eligibility import QUEUED, ranked_in_group
 from headway.store.tables import (
     execution,
@@ -26,7 +37,13 @@ from headway.store.tables import (
     manifest_group,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, insert_or_ignore, word
+from headway.store.transaction import (
+    Transaction,
+    among,
+    insert_or_ignore,
+    locked_in_order,
+    word,
+)
 from headway.store.types import Instant
 
 NO_LONGER_DECLARED = "the manifest is no longer declared"
@@ -59,20 +76,36 @@ def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
         "scheduled_for": entry.scheduled_for,
         "attempts": entry.attempts,
         "max_attempts": entry.max_attempts,
+        "parents_seen": entry.parents_seen,
         "created_at": tx.now,
     }
 
 
-def dispatchable(tx: Transaction, per_group: int | None, in_total: int) -> list[WorkQueueEntry]:
+def dispatchable(
+    tx: Transaction,
+    per_group: int | None,
+    in_total: int,
+    excluded: Collection[str] = (),
+    workflows: Collection[str] | None = None,
+) -> list[WorkQueueEntry]:
     """The entries that may be dispatched now, best first, at most *per_group* of each group.
 
     Everything that would refuse an entry is asked before any limit, so that a page full of
-    entries that cannot run never hides one that can.
+    entries that cannot run never hides one that can: of a capped group come as many as it has
+    room for and one more, and what is *excluded* from the global limit comes whatever its place.
+    With *workflows*, only entries of those come: nobody is there to run the others.
     """
-    ranked = ranked_in_group(tx)
+    ranked = ranked_in_group(tx, workflows)
+    within_cap = or_(
+        ranked.c.group_max_active_jobs.is_(None),
+        ranked.c.rank_in_group <= ranked.c.group_max_active_jobs - ranked.c.group_active + 1,
+    )
+    unlimited = ranked.c.workflow.in_(sorted(excluded)) if excluded else false()
     statement = (
         select(ranked)
+        .where(within_cap)
         .order_by(
+            case((unlimited, 0), else_=1),
             ranked.c.group_priority.desc(),
             ranked.c.priority.desc(),
             ranked.c.created_at,
@@ -82,7 +115,8 @@ def dispatchable(tx: Transaction, per_group: int | None, in_total: int) -> list[
     )
     if per_group is not None:
         statement = statement.where(ranked.c.rank_in_group <= per_group)
-    return [_entry(row) for row in tx.connection.execute(statement)]
+    entries = [_entry(row) for row in tx.connection.execute(statement)]
+    return sorted(entries, key=dispatch_order)
 
 
 def _entry(row: Any) -> WorkQueueEntry:
@@ -114,7 +148,6 @@ FOLDED: dict[str, str] = {
     "queued_at": "created_at",
     "scheduled_at": "scheduled_at",
     "scheduled_for": "scheduled_for",
-    "parents_seen": "parents_seen",
     "max_attempts": "max_attempts",
     "dispatch_attempts": "dispatch_attempts",
     "crashes": "crashes",
@@ -135,17 +168,11 @@ def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
 
 def _fold_on_postgresql(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
     """One statement: what the DELETE returns is what the INSERT writes."""
-    locked = (
-        select(work_queue.c.id)
-        .where(among(tx, work_queue.c.id, entry_ids), QUEUED)
-        .order_by(work_queue.c.id)
-        .with_for_update()
-        .cte("locked")
-        .prefix_with("MATERIALIZED")
-    )
+    # An entry somebody else is changing waits for the next cycle; it must not hold up this one.
+    chosen = and_(among(tx, work_queue.c.id, entry_ids), QUEUED)
     taken = (
         delete(work_queue)
-        .where(work_queue.c.id.in_(select(locked.c.id)))
+        .where(locked_in_order(work_queue, chosen, wait=False))
         .returning(*work_queue.c)
         .cte("taken")
     )
@@ -167,6 +194,7 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
     pending: Select[Any] = (
         select(
             *(taken.c[name] for name in FOLDED.values()),
+            parents_seen(tx, taken.c.manifest_id),
             taken.c.attempts + 1,
             word(ExecutionState.PENDING),
             literal(tx.now, Instant),
@@ -180,7 +208,15 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
         )
         .order_by(taken.c.id)
     )
-    columns = [*FOLDED, "attempt", "state", "dispatched_at", "external_id", "group_name"]
+    columns = [
+        *FOLDED,
+        "parents_seen",
+        "attempt",
+        "state",
+        "dispatched_at",
+        "external_id",
+        "group_name",
+    ]
     return (
         insert(execution)
         .from_select(columns, pending)
@@ -212,7 +248,7 @@ def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
     """Count a refused hand-over on queued entries and leave the task server some time."""
     tx.connection.execute(
         update(work_queue)
-        .where(QUEUED, among(tx, work_queue.c.id, entry_ids))
+        .where(locked_in_order(work_queue, and_(QUEUED, among(tx, work_queue.c.id, entry_ids))))
         .values(
             dispatch_attempts=work_queue.c.dispatch_attempts + 1,
             scheduled_at=tx.now + REFUSAL_PAUSE,
@@ -221,15 +257,18 @@ def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
 
 
 def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> int:
-    """End every queued entry of these manifests as cancelled."""
+    """End every entry of these manifests that is queued, or held until its child is free."""
     if not manifest_ids:
         return 0
+    waiting = work_queue.c.status.in_([word(EntryStatus.QUEUED), word(EntryStatus.HELD)])
+    chosen = and_(waiting, among(tx, work_queue.c.manifest_id, manifest_ids))
     statement = (
         update(work_queue)
-        .where(QUEUED, among(tx, work_queue.c.manifest_id, manifest_ids))
+        .where(locked_in_order(work_queue, chosen))
         .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
+        .returning(work_queue.c.id)
     )
-    return tx.connection.execute(statement).rowcount
+    return len(tx.connection.execute(statement).all())
 
 
 def next_scheduled_at(tx: Transaction) -> datetime | None:

@@ -5,12 +5,14 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
     SmallInteger,
     Table,
     Text,
+    false,
     text,
     true,
 )
@@ -45,16 +47,25 @@ manifest = Table(
     Column("group_id", BigId, ForeignKey("headway_manifest_group.id"), nullable=False),
     Column("schedule_kind", Text, nullable=False),
     Column("interval_seconds", BigInteger),
+    Column("fixed_rate", Boolean, nullable=False, server_default=false()),
     Column("cron_expression", Text),
     Column("time_zone", Text),
     Column("once_at", Instant),
     Column("priority", SmallInteger, nullable=False, server_default=text("0")),
     Column("max_retries", Integer),
     Column("timeout_seconds", BigInteger),
+    Column("retry_delay_seconds", Float),
+    Column("retry_multiplier", Float),
+    Column("retry_max_delay_seconds", Float),
+    Column("join_mode", Text),
+    Column("when_busy", Text),
     Column("misfire_policy", Text),
     Column("misfire_threshold_seconds", BigInteger),
+    Column("catch_up_limit", Integer),
+    Column("first_run", Text),
     Column("variance_seconds", BigInteger),
     Column("exclusions", Text),
+    Column("scheduled_since", Instant, nullable=False),
     Column("enabled", Boolean, nullable=False, server_default=true()),
     Column("owner", Text, nullable=False),
     Column("batch", Text),
@@ -74,7 +85,16 @@ manifest = Table(
     CheckConstraint("max_retries >= 0", name="headway_manifest_retries"),
     CheckConstraint("timeout_seconds > 0", name="headway_manifest_timeout"),
     CheckConstraint(
-        "misfire_policy IN ('fire_once_now', 'do_nothing')", name="headway_manifest_misfire"
+        "misfire_policy IN ('fire_once_now', 'do_nothing', 'catch_up')",
+        name="headway_manifest_misfire",
+    ),
+    CheckConstraint("catch_up_limit BETWEEN 1 AND 10000", name="headway_manifest_catch_up"),
+    CheckConstraint(
+        "first_run IN ('at_once', 'at_first_occurrence')", name="headway_manifest_first_run"
+    ),
+    CheckConstraint("join_mode IN ('all', 'any')", name="headway_manifest_join"),
+    CheckConstraint(
+        "when_busy IN ('skip', 'keep', 'replace', 'reject')", name="headway_manifest_when_busy"
     ),
     Index(
         "headway_manifest_external_id",

@@ -68,6 +68,20 @@ work_queue = Table(
         sqlite_where=text("status = 'queued' AND source IN ('schedule', 'dependent')"),
     ),
     Index(
+        "headway_work_queue_one_activation",
+        "manifest_id",
+        unique=True,
+        postgresql_where=text("status = 'queued' AND source = 'activation'"),
+        sqlite_where=text("status = 'queued' AND source = 'activation'"),
+    ),
+    Index(
+        "headway_work_queue_one_held",
+        "manifest_id",
+        unique=True,
+        postgresql_where=text("status = 'held'"),
+        sqlite_where=text("status = 'held'"),
+    ),
+    Index(
         "headway_work_queue_of_manifest",
         "manifest_id",
         postgresql_where=text("status = 'queued'"),

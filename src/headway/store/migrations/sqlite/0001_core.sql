@@ -172,6 +172,10 @@ CREATE TABLE headway_work_queue (
 
 CREATE INDEX headway_work_queue_of_manifest ON headway_work_queue (manifest_id) WHERE status = 'queued';
 
+CREATE UNIQUE INDEX headway_work_queue_one_activation ON headway_work_queue (manifest_id) WHERE status = 'queued' AND source = 'activation';
+
+CREATE UNIQUE INDEX headway_work_queue_one_held ON headway_work_queue (manifest_id) WHERE status = 'held';
+
 CREATE UNIQUE INDEX headway_work_queue_one_queued ON headway_work_queue (manifest_id) WHERE status = 'queued' AND source IN ('schedule', 'dependent');
 
 CREATE INDEX headway_work_queue_order ON headway_work_queue (group_id, priority DESC, created_at, id) WHERE status = 'queued';
@@ -185,16 +189,25 @@ CREATE TABLE headway_manifest (
     group_id INTEGER NOT NULL,
     schedule_kind TEXT NOT NULL,
     interval_seconds BIGINT,
+    fixed_rate BOOLEAN DEFAULT 0 NOT NULL,
     cron_expression TEXT,
     time_zone TEXT,
     once_at BIGINT,
     priority SMALLINT DEFAULT 0 NOT NULL,
     max_retries INTEGER,
     timeout_seconds BIGINT,
+    retry_delay_seconds FLOAT,
+    retry_multiplier FLOAT,
+    retry_max_delay_seconds FLOAT,
+    join_mode TEXT,
+    when_busy TEXT,
     misfire_policy TEXT,
     misfire_threshold_seconds BIGINT,
+    catch_up_limit INTEGER,
+    first_run TEXT,
     variance_seconds BIGINT,
     exclusions TEXT,
+    scheduled_since BIGINT NOT NULL,
     enabled BOOLEAN DEFAULT 1 NOT NULL,
     owner TEXT NOT NULL,
     batch TEXT,
@@ -208,7 +221,11 @@ CREATE TABLE headway_manifest (
     CONSTRAINT headway_manifest_priority CHECK (priority BETWEEN 0 AND 31),
     CONSTRAINT headway_manifest_retries CHECK (max_retries >= 0),
     CONSTRAINT headway_manifest_timeout CHECK (timeout_seconds > 0),
-    CONSTRAINT headway_manifest_misfire CHECK (misfire_policy IN ('fire_once_now', 'do_nothing')),
+    CONSTRAINT headway_manifest_misfire CHECK (misfire_policy IN ('fire_once_now', 'do_nothing', 'catch_up')),
+    CONSTRAINT headway_manifest_catch_up CHECK (catch_up_limit BETWEEN 1 AND 10000),
+    CONSTRAINT headway_manifest_first_run CHECK (first_run IN ('at_once', 'at_first_occurrence')),
+    CONSTRAINT headway_manifest_join CHECK (join_mode IN ('all', 'any')),
+    CONSTRAINT headway_manifest_when_busy CHECK (when_busy IN ('skip', 'keep', 'replace', 'reject')),
     FOREIGN KEY(group_id) REFERENCES headway_manifest_group (id)
 );
 

@@ -1,0 +1,53 @@
+"""Groups of a declaration: created when first named, changed only where the code's value moved."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from headway.domain.declaration import Declaration, declared_group
+from headway.domain.manifest import Group
+from headway.store.tables import manifest_group
+from headway.store.transaction import Transaction, among
+from headway.store.wakes import Scope, leave_wakes
+
+
+def upsert_groups(tx: Transaction, wanted: Declaration) -> dict[str, int]:
+    """Make the groups of *wanted* exist as declared; returns the id of each by name."""
+    named = {item.group.name: item.group for item in wanted.manifests}
+    groups: dict[str, Group] = {**named, **wanted.groups}
+    found = {row.name: row for row in tx.connection.execute(_current(tx, groups))}
+    for name, group in groups.items():
+        text = declared_group(group) if name in wanted.groups else None
+        if name not in found:
+            _create(tx, group, text)
+        elif text is not None and text != found[name].declared:
+            _change(tx, found[name], group, text)
+    return {row.name: row.id for row in tx.connection.execute(_current(tx, groups))}
+
+
+def _current(tx: Transaction, groups: Mapping[str, Group]) -> Any:
+    return select(manifest_group.c.id, manifest_group.c.name, manifest_group.c.declared).where(
+        among(tx, manifest_group.c.name, groups)
+    )
+
+
+def _create(tx: Transaction, group: Group, text: str | None) -> None:
+    tx.connection.execute(
+        insert(manifest_group).values(
+            **vars(group), declared=text, created_at=tx.now, updated_at=tx.now
+        )
+    )
+
+
+def _change(tx: Transaction, known: Any, group: Group, text: str) -> None:
+    """Write what the code says differently than before; the rest may be an operator's."""
+    before, after = json.loads(known.declared or "{}"), json.loads(text)
+    moved = {name: value for name, value in after.items() if before.get(name, ...) != value}
+    tx.connection.execute(
+        update(manifest_group)
+        .where(manifest_group.c.id == known.id)
+        .values(**moved, declared=text, updated_at=tx.now)
+    )
+    leave_wakes(tx, [(known.id, Scope.GROUP)])

@@ -1,0 +1,44 @@
+"""Removing manifests softly: history stays, the external id is free again, nothing else breaks."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, select, update
+
+from headway.domain.declaration import Declaration
+from headway.store.edges import children_of
+from headway.store.tables import dependency, manifest
+from headway.store.transaction import Transaction, among
+from headway.store.wakes import Scope, leave_wakes
+from headway.store.work_queue import NO_LONGER_DECLARED, cancel_queued
+
+
+def undeclared(
+    tx: Transaction, wanted: Declaration, batch: str | None = None
+) -> tuple[int, list[int]]:
+    """How many manifests this owner has (in *batch*), and which of them it does not declare."""
+    kept = {item.external_id for item in wanted.manifests}
+    owned = select(manifest.c.id, manifest.c.external_id).where(
+        manifest.c.owner == wanted.application, manifest.c.removed_at.is_(None)
+    )
+    if batch is not None:
+        owned = owned.where(manifest.c.batch == batch)
+    rows = tx.connection.execute(owned).all()
+    return len(rows), sorted(row.id for row in rows if row.external_id not in kept)
+
+
+def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER_DECLARED) -> None:
+    """Take manifests out of service: their entries end, their children wait for them no more."""
+    if not manifest_ids:
+        return
+    # By name, for no edge leads from the removed to their children afterwards.
+    leave_wakes(tx, [(child, Scope.SELF) for child in children_of(tx, manifest_ids)])
+    tx.connection.execute(
+        update(manifest).where(among(tx, manifest.c.id, manifest_ids)).values(removed_at=tx.now)
+    )
+    cancel_queued(tx, manifest_ids, reason)
+    tx.connection.execute(delete(dependency).where(among(tx, dependency.c.child_id, manifest_ids)))
+    tx.connection.execute(
+        update(dependency)
+        .where(among(tx, dependency.c.parent_id, manifest_ids))
+        .values(parent_id=None)
+    )

@@ -1,0 +1,106 @@
+"""Asking for runs: entries made of a manifest's own definition, by one plain INSERT.
+
+Nothing but that INSERT is sent, so that it can join a caller's transaction on any driver; the
+time comes from the database's clock in the same statement.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, insert, literal, select, update
+
+from headway.domain.work_queue import Source
+from headway.store.edges import parents_seen
+from headway.store.tables import manifest, manifest_group, work_queue
+from headway.store.transaction import Transaction, among, word
+from headway.store.types import Instant
+from headway.store.wakes import Scope, leave_wakes
+
+COLUMNS = (
+    "manifest_id",
+    "group_id",
+    "workflow",
+    "input_type",
+    "input",
+    "source",
+    "priority",
+    "created_at",
+    "scheduled_at",
+    "parents_seen",
+)
+
+
+def trigger(
+    tx: Transaction, external_id: str, delay: timedelta | None, input: str | None = None
+) -> int:
+    """Queue a run of this manifest, any number of times; returns how many manifests had the id."""
+    chosen = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
+    return _queue(tx, chosen, delay, input)
+
+
+def trigger_group(tx: Transaction, group: str) -> int:
+    """Queue a run of every enabled manifest of a group that does not run after others."""
+    of_group = select(manifest_group.c.id).where(manifest_group.c.name == group)
+    chosen = and_(
+        manifest.c.group_id.in_(of_group),
+        manifest.c.removed_at.is_(None),
+        manifest.c.enabled,
+        manifest.c.schedule_kind.not_in([word("dependent"), word("dormant_dependent")]),
+    )
+    return _queue(tx, chosen, None, None)
+
+
+def _queue(
+    tx: Transaction, chosen: ColumnElement[bool], delay: timedelta | None, input: str | None
+) -> int:
+    entries: Select[Any] = select(
+        manifest.c.id,
+        manifest.c.group_id,
+        manifest.c.workflow,
+        manifest.c.input_type,
+        manifest.c.input if input is None else literal(input),
+        word(Source.TRIGGER),
+        manifest.c.priority,
+        literal(tx.now, Instant),
+        literal(None if delay is None else tx.now + delay, Instant),
+        parents_seen(tx, manifest.c.id),
+    ).where(chosen)
+    statement = insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
+    return len(tx.connection.execute(statement).all())
+
+
+def set_enabled(tx: Transaction, external_id: str, enabled: bool) -> int:
+    """Switch a manifest on or off; switched on, it and its children are looked at again."""
+    chosen = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
+    statement = (
+        update(manifest)
+        .where(chosen)
+        .values(enabled=enabled, updated_at=tx.now)
+        .returning(manifest.c.id)
+    )
+    ids = list(tx.connection.execute(statement).scalars())
+    leave_wakes(tx, [(key, scope) for key in ids for scope in (Scope.SELF, Scope.CHILDREN)])
+    return len(ids)
+
+
+def workflow_of(tx: Transaction, external_id: str) -> str | None:
+    """The workflow this manifest runs, if there is one of that id."""
+    statement = select(manifest.c.workflow).where(
+        manifest.c.external_id == external_id, manifest.c.removed_at.is_(None)
+    )
+    return tx.connection.execute(statement).scalar_one_or_none()
+
+
+def ids_of(tx: Transaction, external_ids: Iterable[str]) -> list[int]:
+    """The manifests of these names that are not removed."""
+    statement = select(manifest.c.id).where(
+        manifest.c.removed_at.is_(None), among(tx, manifest.c.external_id, external_ids)
+    )
+    return sorted(tx.connection.execute(statement).scalars())
+
+
+def group_exists(tx: Transaction, name: str) -> bool:
+    """Whether a group of this name exists."""
+    statement = select(func.count()).where(manifest_group.c.name == name)
+    return bool(tx.connection.execute(statement).scalar_one())
