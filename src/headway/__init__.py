@@ -1,7 +1,10 @@
 """headway runs many related jobs under control, with a complete record of what happened."""
 
 from headway.definition.app import Headway
+from headway.definition.making import Item
+from headway.domain.exclusions import exclude
 from headway.domain.manifest import Group
+from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import cron, every, once
 from headway.errors import HeadwayError, JobCancelled
 from headway.run import Run
@@ -12,10 +15,13 @@ __all__ = [
     "Group",
     "Headway",
     "HeadwayError",
+    "Item",
     "JobCancelled",
+    "RetryPolicy",
     "Run",
     "__version__",
     "cron",
     "every",
+    "exclude",
     "once",
 ]

@@ -1,15 +1,20 @@
 """What user code sees of the run it is part of."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from headway.errors import JobCancelled
+from headway.errors import JobCancelled, NoParentRunError
 
 
 def _ignore(fraction: float, note: str | None) -> None:
     """Nobody watches a run made by hand."""
+
+
+def _orphan(activations: Iterable[tuple[str, Any]]) -> int:
+    raise NoParentRunError
 
 
 def _never() -> bool:
@@ -34,6 +39,7 @@ class Run:
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headway.run"))
     _report: Callable[[float, str | None], None] = field(default=_ignore, repr=False)
     _is_cancelled: Callable[[], bool] = field(default=_never, repr=False)
+    _activate_many: Callable[[Iterable[tuple[str, Any]]], int] = field(default=_orphan, repr=False)
 
     @property
     def fencing_token(self) -> int:
@@ -60,6 +66,26 @@ class Run:
         """
         if self.cancelled:
             raise JobCancelled("this run was asked to stop")
+
+    def activate(self, external_id: str, input: Any = None) -> int:
+        """Let a dormant dependent of this manifest run with *input*; see :meth:`activate_many`.
+
+        >>> Run(execution_id=7, workflow="load").activate("bronze-users")
+        Traceback (most recent call last):
+        headway.errors.NoParentRunError: this run belongs to no manifest, so it has no dormant ...
+        """
+        return self._activate_many([(external_id, input)])
+
+    def activate_many(self, activations: Iterable[tuple[str, Any]]) -> int:
+        """Let dormant dependents of this manifest run, each with its own input; all or none.
+
+        Returns how many will run: a dependent that is queued or running already is passed over,
+        unless it was declared to keep, replace or reject the activation (``when_busy``).
+
+        >>> def queue_changed(tables: list[str], run: Run) -> None:
+        ...     run.activate_many((f"bronze-{table}", table) for table in tables)
+        """
+        return self._activate_many(activations)
 
     def progress(self, fraction: float, note: str | None = None) -> None:
         """Say how far this run has come, from 0 to 1, for everyone who watches it.

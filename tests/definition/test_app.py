@@ -9,6 +9,7 @@ import pytest
 from headway import Group, Headway, HeadwayError, Run, cron, every, once
 from headway.config import Settings
 from headway.definition.app import DEFAULT_DATABASE_URL
+from headway.domain.manifest import Manifest
 from headway.domain.schedule import Never
 from headway.errors import DefinitionError, SettingsError, UnknownWorkflow
 
@@ -21,6 +22,12 @@ def hw() -> Headway:
     def extract(table: str) -> None: ...
 
     return hw
+
+
+def declared(hw: Headway, *arguments: Any, **options: Any) -> Manifest:
+    """The manifest that a call of schedule declares."""
+    hw.schedule(*arguments, **options)
+    return hw.declaration().manifests[-1]
 
 
 # Workflows
@@ -50,14 +57,14 @@ def test_a_chain_of_steps_has_a_name_and_can_be_scheduled(hw: Headway) -> None:
 
     delta = hw.workflow("delta-import", steps=(find, store))
 
-    assert hw.schedule(delta, "delta-users", "users").workflow == "delta-import"
+    assert declared(hw, delta, "delta-users", "users").workflow == "delta-import"
 
 
 def test_a_workflow_is_scheduled_by_function_by_name_or_by_itself(hw: Headway) -> None:
     function = hw.registry.find("extract").workflow.steps[0].function
     given: list[Any] = ["extract", function, hw.registry.find("extract").workflow]
 
-    manifests = [hw.schedule(one, f"extract-{number}", "t") for number, one in enumerate(given)]
+    manifests = [declared(hw, one, f"extract-{number}", "t") for number, one in enumerate(given)]
 
     assert {manifest.workflow for manifest in manifests} == {"extract"}
 
@@ -73,7 +80,8 @@ def test_another_function_under_a_name_that_is_taken_is_refused(hw: Headway) -> 
 
 
 def test_what_schedule_declares(hw: Headway) -> None:
-    manifest = hw.schedule(
+    manifest = declared(
+        hw,
         "extract",
         "extract-users",
         "users",
@@ -95,7 +103,7 @@ def test_what_schedule_declares(hw: Headway) -> None:
 
 
 def test_without_options_everything_is_the_deployments_default(hw: Headway) -> None:
-    manifest = hw.schedule("extract", "extract-users", "users")
+    manifest = declared(hw, "extract", "extract-users", "users")
 
     assert manifest.schedule == Never()
     assert (manifest.max_retries, manifest.timeout, manifest.enabled) == (None, None, True)
@@ -103,7 +111,7 @@ def test_without_options_everything_is_the_deployments_default(hw: Headway) -> N
 
 
 def test_a_group_nobody_declared_starts_with_its_manifests_priority(hw: Headway) -> None:
-    manifest = hw.schedule("extract", "extract-users", "users", group="users", priority=9)
+    manifest = declared(hw, "extract", "extract-users", "users", group="users", priority=9)
 
     assert manifest.group == Group("users", priority=9)
     assert hw.declaration().groups == {}, "named, not declared: what operators set stays"
@@ -113,8 +121,11 @@ def test_a_group_is_declared_once_and_named_elsewhere(hw: Headway) -> None:
     users = Group("users", max_active_jobs=4)
     hw.schedule("extract", "extract-users", "users", group=users)
 
-    assert hw.schedule("extract", "extract-rows", "rows", group="users").group is users
-    assert hw.schedule("extract", "extract-more", "more", group=Group("users", 4)).group == users
+    named = declared(hw, "extract", "extract-rows", "rows", group="users")
+    assert named.group.name == "users"
+    again = declared(hw, "extract", "extract-more", "more", group=Group("users", 4))
+    assert again.group == users
+    assert hw.declaration().groups == {"users": users}
 
 
 def refusal(hw: Headway, external_id: Any = "extract-users", **options: Any) -> str:
@@ -220,7 +231,7 @@ def test_every_kind_of_schedule_is_taken(hw: Headway) -> None:
         once(datetime(2030, 1, 1, tzinfo=UTC)),
     ]
     for number, schedule in enumerate(schedules):
-        assert hw.schedule("extract", f"extract-{number}", "t", schedule).schedule == schedule
+        assert declared(hw, "extract", f"extract-{number}", "t", schedule).schedule == schedule
 
 
 # The database and the settings

@@ -2,17 +2,21 @@
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from headway.config import Settings, unknown_variables
+from headway.definition.builder import Chain
+from headway.definition.collection import Collection
+from headway.definition.making import Item, Maker
+from headway.definition.options import ScheduleOptions
 from headway.definition.registry import Reference, Registry
+from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.domain.declaration import Declaration
-from headway.domain.manifest import Group, Manifest
 from headway.domain.names import checked_name
-from headway.domain.schedule import Cron, Every, Never, Once, Schedule
-from headway.errors import DefinitionError
+from headway.domain.schedule import Once, Schedule
 from headway.observe import Observer
 from headway.run import Run
 from headway.steps import function_name
@@ -35,7 +39,7 @@ class Headway:
     >>> hw = Headway("warehouse", database_url="sqlite:///warehouse.db", max_active_jobs=4)
     >>> @hw.workflow
     ... def extract(table: str) -> None: ...
-    >>> hw.schedule(extract, "extract-users", "users", every(hours=1), group="users").external_id
+    >>> hw.schedule(extract, "extract-users", "users", every(hours=1), group="users").root
     'extract-users'
     """
 
@@ -49,8 +53,9 @@ class Headway:
         self.settings = Settings.from_sources(os.environ, **_by_name(settings))
         self.registry = Registry()
         self.observer = Observer()
-        self._groups: dict[str, Group] = {}
-        self._manifests: dict[str, Manifest] = {}
+        self._collection = Collection()
+        self._runtime: Runtime | None = None
+        self._opening = threading.Lock()
         for sentence in unknown_variables(os.environ):
             logger.warning(sentence)
 
@@ -94,68 +99,67 @@ class Headway:
         workflow: Reference,
         external_id: str,
         input: Any = None,
-        schedule: Schedule = Never(),  # noqa: B008  a frozen value without state
-        *,
-        group: str | Group | None = None,
-        priority: int = 0,
-        max_retries: int | None = None,
-        timeout: timedelta | None = None,
-        enabled: bool = True,
-    ) -> Manifest:
+        schedule: Schedule | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Chain:
         """Declare a manifest: what runs, under which id, with which input, and when.
 
         Without a schedule it only runs when somebody asks for it. The group is the external id
-        itself unless one is named.
+        itself unless one is named. Dependents follow: ``hw.schedule(...).then_include(...)``.
 
         >>> from headway import cron
         >>> hw = Headway()
         >>> @hw.workflow
         ... def report(day: int) -> None: ...
-        >>> hw.schedule(report, "monthly-report", 1, cron("0 6 1 * *")).group.name
+        >>> hw.schedule(report, "monthly-report", 1, cron("0 6 1 * *")).root
         'monthly-report'
         """
-        registered = self.registry.find(workflow)
-        subject = checked_name("external_id", external_id)
-        if not isinstance(schedule, Every | Cron | Once | Never):
-            raise DefinitionError(
-                f"{subject}: schedule = {schedule!r}: must be every(...), cron(...) or once(...); "
-                "for example every(hours=1)"
-            )
-        manifest = Manifest(
-            external_id=subject,
-            workflow=registered.name,
-            input=registered.input_type.encode(input, subject),
-            input_type=registered.input_type.name,
-            schedule=schedule,
-            group=self._group(group, subject, priority),
-            priority=priority,
-            max_retries=max_retries,
-            timeout=timeout,
-            enabled=enabled,
-        )
-        return self._declare(manifest)
+        return self._chain().schedule(workflow, external_id, input, schedule, **options)
 
-    def _group(self, group: str | Group | None, subject: str, priority: int) -> Group:
-        if not isinstance(group, Group):
-            name = checked_name("group", subject if group is None else group)
-            return self._groups.get(name) or Group(name, priority=priority)
-        known = self._groups.setdefault(group.name, group)
-        if known != group:
-            raise DefinitionError(
-                f"{subject}: group {group.name!r} is declared twice with different values "
-                f"({known} and {group}); declare it once and name it elsewhere: "
-                f"group={group.name!r}"
-            )
-        return group
+    def schedule_once(
+        self,
+        workflow: Reference,
+        external_id: str,
+        input: Any,
+        at: Once,
+        **options: Unpack[ScheduleOptions],
+    ) -> Chain:
+        """Declare a manifest that runs a single time and is then switched off.
 
-    def _declare(self, manifest: Manifest) -> Manifest:
-        if manifest.external_id in self._manifests:
-            raise DefinitionError(
-                f"external_id = {manifest.external_id!r}: is already declared; give each manifest "
-                f"an id of its own, for example '{manifest.external_id}-2'"
-            )
-        self._manifests[manifest.external_id] = manifest
-        return manifest
+        >>> from datetime import UTC, datetime
+        >>> from headway import once
+        >>> hw = Headway()
+        >>> @hw.workflow
+        ... def migrate(table: str) -> None: ...
+        >>> at = once(datetime(2030, 1, 1, tzinfo=UTC))
+        >>> hw.schedule_once(migrate, "migrate-users", "users", at).cursor is None
+        True
+        """
+        return self._chain().schedule_once(workflow, external_id, input, at, **options)
+
+    def schedule_many(
+        self,
+        workflow: Reference,
+        name: str,
+        items: Iterable[Item],
+        schedule: Schedule,
+        **options: Unpack[ScheduleOptions],
+    ) -> Chain:
+        """Declare a batch: one manifest ``name-id`` per item, all in the group *name*.
+
+        >>> from headway import Item, every
+        >>> hw = Headway()
+        >>> @hw.workflow
+        ... def extract(table: str) -> None: ...
+        >>> tables = [Item(table, table) for table in ("users", "orders")]
+        >>> _ = hw.schedule_many(extract, "extract", tables, every(minutes=30))
+        >>> [manifest.external_id for manifest in hw.declaration().manifests]
+        ['extract-users', 'extract-orders']
+        """
+        return self._chain().schedule_many(workflow, name, items, schedule, **options)
+
+    def _chain(self) -> Chain:
+        return Chain(Maker(self.registry), self._collection.add)
 
     def declaration(self) -> Declaration:
         """Everything declared so far, as one value.
@@ -163,7 +167,75 @@ class Headway:
         >>> len(Headway().declaration().manifests)
         0
         """
-        return Declaration(self.name, dict(self._groups), tuple(self._manifests.values()))
+        return self._collection.declaration(self.name)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Changing manifests while everything runs: the scheduling calls, effective at once.
+
+        >>> hw = Headway()
+        >>> hw.runtime.owner  # doctest: +SKIP
+        'headway:runtime'
+        """
+        with self._opening:
+            if self._runtime is None:
+                self._runtime = Runtime(self.name, self.registry, self.open_store())
+        return self._runtime
+
+    def trigger(
+        self,
+        external_id: str,
+        input: Any = NOT_GIVEN,
+        *,
+        delay: timedelta | None = None,
+        connection: Any = None,
+    ) -> None:
+        """Queue a run of a manifest now or after *delay*, with its own input or another one.
+
+        With *connection*, a SQLAlchemy connection or session, it joins the caller's transaction.
+
+        >>> hw.trigger("extract-users", delay=timedelta(minutes=30))  # doctest: +SKIP
+        """
+        self.runtime.trigger(external_id, input, delay=delay, connection=connection)
+
+    def trigger_group(self, group: str, *, connection: Any = None) -> int:
+        """Queue a run of every enabled manifest of a group, dependents aside.
+
+        >>> hw.trigger_group("nightly")  # doctest: +SKIP
+        12
+        """
+        return self.runtime.trigger_group(group, connection=connection)
+
+    def enqueue(
+        self, workflow: Reference, input: Any = None, *, priority: int = 0, connection: Any = None
+    ) -> int:
+        """Queue a single run of a workflow without any manifest; returns the entry's id.
+
+        >>> hw.enqueue("extract", "users")  # doctest: +SKIP
+        7
+        """
+        return self.runtime.enqueue(workflow, input, priority=priority, connection=connection)
+
+    def enable(self, external_id: str) -> None:
+        """Switch a manifest on.
+
+        >>> hw.enable("extract-users")  # doctest: +SKIP
+        """
+        self.runtime.enable(external_id)
+
+    def disable(self, external_id: str) -> None:
+        """Switch a manifest off until somebody enables it, across redeployments.
+
+        >>> hw.disable("extract-users")  # doctest: +SKIP
+        """
+        self.runtime.disable(external_id)
+
+    def unschedule(self, external_id: str) -> None:
+        """Remove a manifest softly: its history stays, its id is free again.
+
+        >>> hw.unschedule("extract-users")  # doctest: +SKIP
+        """
+        self.runtime.unschedule(external_id)
 
     def open_store(self, *, clock: Clock | None = None) -> Store:
         """Open this application's database; the caller closes it.

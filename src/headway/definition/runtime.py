@@ -1,0 +1,209 @@
+"""The runtime API: asking for runs and changing manifests while everything is running.
+
+Every call is one transaction of its own, or joins the caller's: ``connection=`` takes a SQLAlchemy
+connection or session, and then commit queues it and rollback leaves nothing. From async code:
+``await asyncio.to_thread(hw.trigger, "extract-users")``.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Unpack
+
+from headway.definition.making import Batch, Item, Made, Maker
+from headway.definition.options import DependentOptions, ScheduleOptions
+from headway.definition.registry import Reference, Registry
+from headway.domain.declaration import Declaration
+from headway.domain.dependencies import DependsOn, parents_of
+from headway.domain.manifest import Group
+from headway.domain.schedule import Once, Schedule
+from headway.domain.text import shown
+from headway.domain.work_queue import NewEntry, Source
+from headway.errors import DefinitionError, GroupNotFound, ManifestNotFound
+from headway.store import declarations, removal, triggers, work_queue
+from headway.store.engine import Store
+from headway.store.notifications import notify_at_commit
+from headway.store.transaction import Transaction
+
+LONGEST_DELAY = timedelta(days=3653)
+NOT_GIVEN: Any = object()
+
+
+class Runtime:
+    """What can be done to a running deployment; ``hw.runtime`` of an application."""
+
+    def __init__(self, application: str, registry: Registry, store: Store) -> None:
+        self.owner = f"{application}:runtime"
+        self._registry = registry
+        self._maker = Maker(registry)
+        self._store = store
+
+    @contextmanager
+    def _joined(self, connection: Any) -> Iterator[Transaction]:
+        if connection is None:
+            with self._writing() as tx:
+                yield tx
+        else:
+            tx = self._store.joining(connection)
+            yield tx
+            notify_at_commit(tx)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with self._store.writing() as tx:
+            yield tx
+            notify_at_commit(tx)
+
+    def trigger(
+        self,
+        external_id: str,
+        input: Any = NOT_GIVEN,
+        *,
+        delay: timedelta | None = None,
+        connection: Any = None,
+    ) -> None:
+        """Queue a run of a manifest, with its own input or another one, now or after *delay*."""
+        with self._joined(connection) as tx:
+            text = None if input is NOT_GIVEN else self._encoded(tx, external_id, input)
+            if not triggers.trigger(tx, external_id, _checked_delay(external_id, delay), text):
+                raise ManifestNotFound(external_id)
+
+    def _encoded(self, tx: Transaction, external_id: str, input: Any) -> str:
+        workflow = triggers.workflow_of(tx, external_id)
+        if workflow is None:
+            raise ManifestNotFound(external_id)
+        return self._registry.find(workflow).input_type.encode(input, external_id)
+
+    def trigger_group(self, group: str, *, connection: Any = None) -> int:
+        """Queue a run of every enabled manifest of a group, dependents aside; returns how many."""
+        with self._joined(connection) as tx:
+            queued = triggers.trigger_group(tx, group)
+            if not queued and not triggers.group_exists(tx, group):
+                raise GroupNotFound(group)
+        return queued
+
+    def enqueue(
+        self, workflow: Reference, input: Any = None, *, priority: int = 0, connection: Any = None
+    ) -> int:
+        """Queue a single run of a workflow without any manifest; returns the entry's id."""
+        registered = self._registry.find(workflow)
+        entry = NewEntry(
+            workflow=registered.name,
+            source=Source.AD_HOC,
+            input=registered.input_type.encode(input, registered.name),
+            input_type=registered.input_type.name,
+            priority=priority,
+        )
+        with self._joined(connection) as tx:
+            return work_queue.enqueue(tx, [entry])[0]
+
+    def enable(self, external_id: str) -> None:
+        """Switch a manifest on."""
+        self._set_enabled(external_id, True)
+
+    def disable(self, external_id: str) -> None:
+        """Switch a manifest off: nothing more is queued, and what is queued waits."""
+        self._set_enabled(external_id, False)
+
+    def _set_enabled(self, external_id: str, enabled: bool) -> None:
+        with self._writing() as tx:
+            if not triggers.set_enabled(tx, external_id, enabled):
+                raise ManifestNotFound(external_id)
+
+    def unschedule(self, external_id: str) -> None:
+        """Remove a manifest softly: its history stays, its id is free again."""
+        with self._writing() as tx:
+            ids = triggers.ids_of(tx, [external_id])
+            if not ids:
+                raise ManifestNotFound(external_id)
+            removal.remove(tx, ids, "the manifest was unscheduled")
+
+    def schedule(
+        self,
+        workflow: Reference,
+        external_id: str,
+        input: Any,
+        schedule: Schedule,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        """Create or change a manifest that runs by time, at once."""
+        self._write([self._maker.make(workflow, external_id, input, options, schedule=schedule)])
+
+    def schedule_once(
+        self,
+        workflow: Reference,
+        external_id: str,
+        input: Any,
+        at: Once,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        """Create or change a manifest that runs a single time."""
+        self._write([self._maker.make(workflow, external_id, input, options, schedule=at)])
+
+    def schedule_many(
+        self,
+        workflow: Reference,
+        name: str,
+        items: Iterable[Item],
+        schedule: Schedule,
+        *,
+        prune: bool = False,
+        **options: Unpack[ScheduleOptions],
+    ) -> int:
+        """Create or change a batch, all or nothing; *prune* removes its items not named here."""
+        batch = Batch(workflow, name, options, schedule)
+        made = self._maker.make_batch(batch, ((item, ()) for item in items))
+        return self._write(list(made), prune_batch=batch.name if prune else None)
+
+    def schedule_dependent(
+        self,
+        workflow: Reference,
+        external_id: str,
+        input: Any,
+        depends_on: DependsOn,
+        **options: Unpack[DependentOptions],
+    ) -> None:
+        """Create or change a manifest that runs after the parents named."""
+        parents = _named_parents(external_id, depends_on)
+        self._write([self._maker.make(workflow, external_id, input, options, parents=parents)])
+
+    def schedule_many_dependent(
+        self,
+        workflow: Reference,
+        name: str,
+        items: Iterable[Item],
+        *,
+        prune: bool = False,
+        **options: Unpack[DependentOptions],
+    ) -> int:
+        """Create or change a batch of dependents, all or nothing."""
+        batch = Batch(workflow, name, options)
+        named = ((item, _named_parents(batch.external_id(item), item.depends_on)) for item in items)
+        made = list(self._maker.make_batch(batch, named))
+        return self._write(made, prune_batch=batch.name if prune else None)
+
+    def _write(self, made: list[Made], prune_batch: str | None = None) -> int:
+        groups: dict[str, Group] = {one.group.name: one.group for one in made if one.group}
+        wanted = Declaration(self.owner, groups, tuple(one.manifest for one in made))
+        with self._writing() as tx:
+            return declarations.upsert(tx, wanted, prune_batch=prune_batch)
+
+
+def _named_parents(external_id: str, depends_on: DependsOn) -> tuple[str, ...]:
+    parents = parents_of(external_id, depends_on)
+    if not parents:
+        raise DefinitionError(
+            f"{external_id}: a dependent needs a parent; for example depends_on='extract-users'"
+        )
+    return parents
+
+
+def _checked_delay(external_id: str, delay: timedelta | None) -> timedelta | None:
+    if delay is None:
+        return None
+    if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= LONGEST_DELAY:
+        raise DefinitionError(
+            f"{external_id}: delay = {shown(delay)}: must be a timedelta from 0 to 10 years; "
+            "for example timedelta(minutes=30)"
+        )
+    return delay
