@@ -23,7 +23,7 @@ from headway.runner.job_runner import JobRunner, RunnerResult
 from headway.servers.local import LocalServer
 from headway.servers.protocol import TaskServer
 from headway.service import apply_declarations
-from headway.store import executions, wakes, work_queue
+from headway.store import executions, removal, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.reading import ManifestOverview
@@ -162,6 +162,29 @@ class Scene:
             chosen = select(manifest.c.id).where(manifest.c.external_id.in_(external_ids))
             ids = tx.connection.execute(chosen).scalars().all()
             wakes.leave_wakes(tx, [(key, Scope.SELF) for key in ids])
+
+    def ids_of(self, external_id: str) -> tuple[int, int]:
+        """The ids of a manifest and of its group."""
+        with self.store.reading() as tx:
+            row = tx.connection.execute(
+                select(manifest.c.id, manifest.c.group_id).where(
+                    manifest.c.external_id == external_id, manifest.c.removed_at.is_(None)
+                )
+            ).one()
+        return row.id, row.group_id
+
+    def trigger(self, external_id: str, **fields: Any) -> int:
+        """Queue a run of a manifest as a person would; returns the entry's id."""
+        manifest_id, group_id = self.ids_of(external_id)
+        asked = {"manifest_id": manifest_id, "group_id": group_id, **fields}
+        [entry] = self.enqueue(NewEntry("work", Source.TRIGGER, "null", **asked))
+        return entry
+
+    def remove(self, external_id: str) -> None:
+        """Remove a manifest softly, whoever owns it."""
+        manifest_id, _ = self.ids_of(external_id)
+        with self.store.writing() as tx:
+            removal.remove(tx, [manifest_id])
 
     def manifest(self, external_id: str) -> ManifestOverview:
         [found] = [one for one in self.history.manifests() if one.external_id == external_id]

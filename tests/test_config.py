@@ -19,7 +19,7 @@ NAMES = [
     *["dependent_priority_boost", "default_max_retries", "default_retry_delay"],
     *["retry_backoff_multiplier", "max_retry_delay", "default_job_timeout"],
     *["stale_pending_timeout", "stale_in_progress_timeout", "default_misfire_policy"],
-    *["default_misfire_threshold", "prune_orphaned_manifests", "retention_period"],
+    *["default_misfire_threshold", "retention_period"],
     *["dead_letter_retention_period", "auto_purge_dead_letters", "cleanup_interval"],
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
     *["seeding_attempts", "seeding_base_delay"],
@@ -43,7 +43,6 @@ def test_defaults() -> None:
     assert settings.max_active_jobs == 10
     assert settings.stale_in_progress_timeout == timedelta(hours=1)
     assert settings.default_misfire_policy is MisfirePolicy.FIRE_ONCE_NOW
-    assert settings.prune_orphaned_manifests is False
     assert settings.worker_count >= 1
     assert settings.retry_policy == RetryPolicy()
 
@@ -142,6 +141,7 @@ def test_durations_as_text_round_trip(duration: timedelta) -> None:
         ("polling_interval", 0, "0.01 seconds"),
         ("polling_interval", timedelta.max, "10 years"),
         ("default_misfire_policy", "later", "fire_once_now or do_nothing"),
+        ("default_misfire_policy", "catch_up", "fire_once_now or do_nothing"),
         ("manager_enabled", "true", "true or false"),
         ("manager_enabled", 1, "true or false"),
         ("exclude_from_max_active_jobs", "etl", "list of workflow names"),

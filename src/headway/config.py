@@ -112,9 +112,6 @@ class Settings(BaseModel):
     default_misfire_threshold: Delay = _default(
         timedelta(seconds=60), "How late a run may be before it counts as missed, a duration."
     )
-    prune_orphaned_manifests: Flag = _default(
-        False, "Whether starting removes manifests this application no longer declares."
-    )
     retention_period: Period = _default(
         timedelta(days=30), "Age at which finished executions and entries are deleted, a duration."
     )

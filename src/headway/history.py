@@ -56,18 +56,19 @@ class History:
 
 @dataclass(frozen=True)
 class Retained:
-    """What one pass of retention deleted."""
+    """What one pass of retention deleted, and whether it found as much as one pass may."""
 
     executions: int = 0
     entries: int = 0
     dead_letters: int = 0
+    more: bool = False
 
 
 Delete = Callable[[Transaction, datetime, int], int]
 
 
 class Retention:
-    """Deletes finished work older than the settings say, batch by batch."""
+    """Deletes finished work older than the settings say, a batch of each kind per pass."""
 
     def __init__(self, store: Store, settings: Settings, observer: Observer) -> None:
         self._store = store
@@ -75,27 +76,18 @@ class Retention:
         self._observer = observer
 
     def run_once(self) -> Retained:
-        """Delete everything that is old enough now."""
+        """Delete at most a batch of each kind of what is old enough now."""
         kept = self._settings.retention_period
-        purge = self._settings.auto_purge_dead_letters
-        letters_kept = self._settings.dead_letter_retention_period
-        deleted = Retained(
-            executions=self._delete_all(retention.delete_finished, kept),
-            entries=self._delete_all(retention.delete_ended_entries, kept),
-            dead_letters=(
-                self._delete_all(retention.delete_resolved_dead_letters, letters_kept)
-                if purge
-                else 0
-            ),
-        )
-        self._observer.emit("retention.pass", executions=deleted.executions)
-        return deleted
+        executions = self._delete(retention.delete_finished, kept)
+        entries = self._delete(retention.delete_ended_entries, kept)
+        letters = 0
+        if self._settings.auto_purge_dead_letters:
+            letters_kept = self._settings.dead_letter_retention_period
+            letters = self._delete(retention.delete_resolved_dead_letters, letters_kept)
+        full = max(executions, entries, letters) >= self._settings.delete_batch_size
+        self._observer.emit("retention.pass", executions=executions)
+        return Retained(executions, entries, letters, more=full)
 
-    def _delete_all(self, delete: Delete, kept: timedelta) -> int:
-        total = 0
-        while True:
-            with self._store.writing() as tx:
-                batch = delete(tx, tx.now - kept, self._settings.delete_batch_size)
-            total += batch
-            if batch < self._settings.delete_batch_size:
-                return total
+    def _delete(self, delete: Delete, kept: timedelta) -> int:
+        with self._store.writing() as tx:
+            return delete(tx, tx.now - kept, self._settings.delete_batch_size)

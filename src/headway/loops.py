@@ -59,8 +59,13 @@ class Loop:
             pause = self._once()
         except Exception as error:
             self._failures += 1
-            self._observer.emit("loop.failed", loop=self.name, error=repr(error))
+            self._observer.emit("loop.failed", loop=self.name, error=_told(error))
             doublings = min(self._failures - 1, DOUBLINGS)  # 2**1024 is beyond any float
             return float(min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE))
         self._failures = 0
         return pause
+
+
+def _told(error: Exception) -> str:
+    """A failed step is told with what went wrong in it."""
+    return repr(error) if error.__cause__ is None else f"{error}: {error.__cause__!r}"

@@ -13,20 +13,34 @@ from datetime import timedelta
 
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
+from headway.domain.declaration import Declaration
+from headway.errors import DatabaseUnavailable, RemovalRefused
 from headway.history import Retention
 from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
-from headway.store import declarations, notifications
+from headway.store import declarations, notifications, servers
 from headway.store.declarations import Applied
 from headway.store.engine import TRANSIENT, Lock, Store
 from headway.store.migrate import check_schema, migrate
+from headway.store.servers import ServerProcess
+from headway.store.transaction import Transaction
 from headway.wakeups import Announcer, Role, WakeUps
 
 EVERY_ROLE = frozenset(Role)
 LISTEN_PULSE = 1.0
+HELD_PAUSE = 0.5
+LEASE = timedelta(seconds=15)
+GO_BACK = (
+    "this declaration was applied before and a later one has replaced it, so nothing was applied; "
+    "to go back to it: headway apply MODULE:APP"
+)
+ALLOW_REMOVAL = (
+    "more than half of the manifests are no longer declared, so none was removed; "
+    "to see them: headway plan MODULE:APP; to remove them: headway apply MODULE:APP --allow-removal"
+)
 
 
 def prepare(store: Store) -> None:
@@ -37,21 +51,35 @@ def prepare(store: Store) -> None:
     check_schema(store)
 
 
-def apply_declarations(app: Headway, store: Store) -> Applied:
-    """Write what *app* declares, one server at a time, patiently while the database is away."""
+def apply_declarations(
+    app: Headway, store: Store, *, by_hand: bool = False, allow_removal: bool = False
+) -> Applied:
+    """Write what *app* declares, one server at a time, patiently while the database is away.
+
+    A start keeps back what it must not do on its own; *by_hand*, an earlier declaration is gone
+    back to, and one that removes too much is refused as a whole.
+    """
     settings = app.settings
     for attempt in range(settings.seeding_attempts):
         try:
             with store.leading(Lock.APPLY, seconds=60) as tx:
                 if tx is not None:
-                    return declarations.apply(
-                        tx, app.declaration(), prune=settings.prune_orphaned_manifests
-                    )
+                    return _applied(tx, app.declaration(), by_hand, allow_removal)
         except TRANSIENT:
             if attempt + 1 == settings.seeding_attempts:
                 raise
-        time.sleep(settings.seeding_base_delay.total_seconds() * 2**attempt)
-    raise TimeoutError("another server has been applying declarations all the time")
+        if attempt + 1 < settings.seeding_attempts:
+            time.sleep(settings.seeding_base_delay.total_seconds() * 2**attempt)
+    raise DatabaseUnavailable("another server has been applying its declaration all this time")
+
+
+def _applied(tx: Transaction, wanted: Declaration, by_hand: bool, allow_removal: bool) -> Applied:
+    applied = declarations.apply(tx, wanted, allow_removal=allow_removal, go_back=by_hand)
+    if by_hand and applied.kept_back:
+        raise RemovalRefused(wanted.application, applied.kept_back)
+    if by_hand:
+        notifications.notify_at_commit(tx)
+    return applied
 
 
 class Service:
@@ -82,7 +110,9 @@ class Service:
         if self._announcer is not None:
             self._announcer.start()
         if self._pool is not None:
+            self._beat()
             self._pool.start()
+            self._wakeups.wake(Role.DISPATCHER)
         for loop in self._loops:
             loop.start()
         self.app.observer.emit("service.started", owner=self.owner, roles=sorted(self.roles))
@@ -102,14 +132,21 @@ class Service:
             loop.stop()
         if self._pool is not None:
             self._pool.stop()
+            self._leave()
         if self._announcer is not None:
             self._announcer.stop()
         self.store.close()
         self.app.observer.emit("service.stopped", owner=self.owner)
 
     def _apply(self) -> None:
-        applied = apply_declarations(self.app, self.store)
-        self.app.observer.emit("declaration.applied", **asdict(applied))
+        applied, observer = apply_declarations(self.app, self.store), self.app.observer
+        if applied.outdated:
+            observer.emit("declaration.outdated", application=self.app.name, advice=GO_BACK)
+            return
+        counts = {name: count for name, count in asdict(applied).items() if name != "outdated"}
+        observer.emit("declaration.applied", **counts)
+        if applied.kept_back:
+            observer.emit("declaration.kept_back", count=applied.kept_back, advice=ALLOW_REMOVAL)
 
     def _build_pool(self) -> WorkerPool:
         pool = WorkerPool(
@@ -132,8 +169,10 @@ class Service:
             yield Loop("retention", lambda: self._clean_up(retention), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             server = LocalServer(lambda: self._wakeups.wake(Role.WORKER))
-            dispatcher = JobDispatcher(self.store, settings, observer, server)
+            dispatcher = JobDispatcher(self.store, settings, observer, server, to_own_workers=True)
             yield self._wakeable(Role.DISPATCHER, lambda: self._dispatch(dispatcher))
+        if self._pool is not None:
+            yield Loop("beat", self._beat, observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
 
@@ -146,7 +185,9 @@ class Service:
         result = manager.run_once()
         if result.queued:
             self._wakeups.wake(Role.DISPATCHER)
-        return _pause(self.app.settings.manager_polling_interval, result.due_in)
+        pause = _pause(self.app.settings.manager_polling_interval, result.due_in)
+        # Something is due and was not looked at: somebody is changing it at this moment.
+        return pause if pause or result.candidates else HELD_PAUSE
 
     def _dispatch(self, dispatcher: JobDispatcher) -> float:
         result = dispatcher.run_once()
@@ -155,12 +196,35 @@ class Service:
         return _pause(self.app.settings.dispatcher_polling_interval, result.due_in)
 
     def _clean_up(self, retention: Retention) -> float:
-        retention.run_once()
-        return self.app.settings.cleanup_interval.total_seconds()
+        more = retention.run_once().more
+        return 0.0 if more else self.app.settings.cleanup_interval.total_seconds()
 
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:
             self._pool.cancellations.cancel_all(execution_ids, StopReason.TIMEOUT)
+
+    def _beat(self) -> float:
+        with self.store.writing() as tx:
+            servers.keep_alive(tx, self._process(), LEASE)
+        return LEASE.total_seconds() / 4
+
+    def _process(self) -> ServerProcess:
+        return ServerProcess(
+            id=self.owner,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            roles=self.roles,
+            workflows=self.app.registry.names(),
+            slots=self.app.settings.worker_count,
+        )
+
+    def _leave(self) -> None:
+        try:
+            with self.store.writing() as tx:
+                servers.leave(tx, self.owner)
+        except TRANSIENT as error:
+            # The row expires by itself.
+            self.app.observer.emit("loop.failed", loop="beat", error=repr(error))
 
     def _announce(self, roles: Collection[Role]) -> None:
         try:
@@ -174,9 +238,16 @@ class Service:
         for topic in notifications.listen(self.store, LISTEN_PULSE):
             if self._stopping:
                 break
-            self._wakeups.wake_here(*unheard, *([] if topic is None else [Role(topic)]))
+            self._wakeups.wake_here(*unheard, *_roles_of(topic))
             unheard = frozenset()
         return 0.0
+
+
+def _roles_of(topic: str | None) -> frozenset[Role]:
+    """Whom a notification is for: one role, everybody (no payload), or nobody (no news)."""
+    if topic is None:
+        return frozenset()
+    return frozenset({Role(topic)}) if topic else EVERY_ROLE
 
 
 def _pause(interval: timedelta, due_in: timedelta | None) -> float:

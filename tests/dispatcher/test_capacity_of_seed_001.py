@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import Group, every
-from headway.dispatcher.capacity import Admission, Verdict, admit
+from headway.dispatcher.capacity import Admission, Verdict, admit, keep_to_room
 from headway.domain.work_queue import Source, WorkQueueEntry
 from headway.store.executions import Active
 from tests.builders import START, Scene, names
@@ -118,21 +118,21 @@ def test_a_limit_of_100_with_95_active_takes_5_from_the_queue(scene: Scene) -> N
     assert len(scene.dispatch().dispatched) == 15
 
 
-def test_excluded_workflows_neither_need_nor_use_a_slot() -> None:
-    entries = [
-        entry("M-1"),
-        entry("M-2", workflow="internal"),
-        entry("M-3"),
-        entry("G-1", 1, 1, workflow="internal"),
-        entry("G-2", 1, 1),
-    ]
+def test_excluded_workflows_neither_need_nor_use_a_global_slot() -> None:
+    entries = [entry("M-1"), entry("M-2", workflow="internal"), entry("M-3")]
 
     found = rows(admit(entries, NOBODY, 1, excluded=("internal",)))
 
-    free = (Verdict.DISPATCH, "excluded from max_active_jobs")
     stopped = (Verdict.STOP, "global limit of 1 reached")
-    expected = {"M-1": DISPATCHED, "M-2": free, "M-3": stopped, "G-1": free, "G-2": stopped}
-    assert found == expected
+    assert found == {"M-1": DISPATCHED, "M-2": DISPATCHED, "M-3": stopped}
+
+
+def test_the_cap_of_its_group_binds_an_excluded_workflow_too() -> None:
+    entries = [entry(f"G-{number}", 1, 1, workflow="internal") for number in (1, 2)]
+
+    [first, second] = admit(entries, NOBODY, None, excluded=("internal",))
+
+    assert (first.verdict, second.verdict) == (Verdict.DISPATCH, Verdict.SKIP)
 
 
 def test_excluded_workflows_through_the_dispatcher(scene: Scene) -> None:
@@ -198,7 +198,8 @@ def test_admission_never_exceeds_a_limit_keeps_the_order_and_stops_only_at_the_g
     counted = [one for one in admissions if one.entry.workflow == "work"]
     admitted = [one.entry for one in counted if one.verdict is Verdict.DISPATCH]
     assert limit is None or before + len(admitted) <= max(limit, before)
-    by_group = Counter(one.group_id for one in admitted)
+    dispatched = [one.entry for one in admissions if one.verdict is Verdict.DISPATCH]
+    by_group = Counter(one.group_id for one in dispatched)
     for group, cap in caps.items():
         assert active.get(group, 0) + by_group[group] <= max(cap, active.get(group, 0))
     verdicts = [one.verdict for one in counted]
@@ -206,12 +207,45 @@ def test_admission_never_exceeds_a_limit_keeps_the_order_and_stops_only_at_the_g
         first = verdicts.index(Verdict.STOP)
         assert set(verdicts[first:]) == {Verdict.STOP}
         assert limit is not None and before + len(admitted) >= limit
-    for one in counted:
+    for one in admissions:
         if one.verdict is Verdict.SKIP:
             group = one.entry.group_id or 0
             assert active.get(group, 0) + by_group[group] >= caps[group]
-    for one in admissions:
-        assert one.entry.workflow == "work" or one.verdict is Verdict.DISPATCH
+        assert one.entry.workflow == "work" or one.verdict is not Verdict.STOP
+
+
+def test_a_page_full_of_full_groups_hides_nobody(scene: Scene) -> None:
+    scene.configure(
+        max_active_jobs=None,
+        max_queued_jobs_per_cycle=None,
+        max_work_queue_entries_per_cycle=None,
+    )
+    for number in range(11):
+        group = Group(f"full-{number}", max_active_jobs=1, priority=5)
+        for place in range(101):
+            scene.app.schedule("work", f"{group.name}-{place}", None, every(hours=1), group=group)
+    scene.app.schedule("work", "low", None, every(hours=1), group="idle")
+    scene.apply()
+    while scene.manage().queued:
+        pass
+
+    scene.dispatch()
+
+    started = {one.external_id for one in scene.history.executions()}
+    assert "low" in started and len(started) == 12
+
+
+@given(st.lists(st.booleans(), max_size=20), st.integers(-2, 20))
+def test_no_more_go_to_the_workers_than_they_have_room_for(plan: list[bool], room: int) -> None:
+    entries = [entry(f"A-{n}", 1, None if free else 0) for n, free in enumerate(plan)]
+    admissions = admit(entries, NOBODY, None)
+
+    kept = keep_to_room(admissions, room)
+
+    assert [one.entry for one in kept] == entries
+    went = [one for one in kept if one.verdict is Verdict.DISPATCH]
+    wanted = [one for one in admissions if one.verdict is Verdict.DISPATCH]
+    assert went == wanted[: max(room, 0)]
 
 
 def test_slots_are_free_again_when_runs_end_whatever_their_end(scene: Scene) -> None:

@@ -102,6 +102,7 @@ def test_a_disabled_group_dispatches_nothing(scene: Scene) -> None:
     scene.enqueue(by_hand)
     scene.new_app()
     declare(scene, "load-users", group=Group("users", enabled=False))
+    declare(scene, "other")
     scene.apply()
 
     assert scene.dispatch().loaded == 1
@@ -109,7 +110,8 @@ def test_a_disabled_group_dispatches_nothing(scene: Scene) -> None:
     assert names(scene.history.queued()) == ["load-users", "load-users"]
 
     scene.new_app()
-    declare(scene, "load-users", group=Group("users"))
+    declare(scene, "load-users", group=Group("users", priority=1))
+    declare(scene, "other")
     scene.apply()
     assert len(scene.dispatch().dispatched) == 1, "one at a time, whoever asked"
 

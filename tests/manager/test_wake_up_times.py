@@ -156,9 +156,11 @@ def test_a_changed_schedule_counts_at_once(scene: Scene) -> None:
 
 
 def test_a_manifest_no_longer_declared_sleeps_for_good(scene: Scene) -> None:
+    scene.app.schedule("work", "other")
     declare(scene, every(hours=1))
     scene.manage()
-    scene.new_app(prune_orphaned_manifests=True)
+    scene.new_app()
+    scene.app.schedule("work", "other")
     scene.apply()
     scene.clock.advance(days=1)
 

@@ -1,10 +1,11 @@
-"""A deployment on both databases, for every scenario that asks for one."""
+"""A deployment and a scene on both databases, for every scenario that asks for one."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builders import Scene
 from tests.scenarios.deployment import Deployment
 
 
@@ -20,3 +21,9 @@ def postgres_deployment(postgres_url: str, tmp_path: Path) -> Iterator[Deploymen
     deployment = Deployment(postgres_url, tmp_path)
     yield deployment
     deployment.close()
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        yield scene

@@ -38,36 +38,42 @@ def admit(
 ) -> list[Admission]:
     """Walk *entries* in order and say for each whether it gets a slot.
 
-    Workflows in *excluded* neither need nor use one. Everything after the global limit is
-    reached is stopped.
+    Workflows in *excluded* neither need nor use a global slot; their group's cap binds them like
+    any other. Everything after the global limit is reached is stopped.
     """
     total = active.total
     by_group = Counter(active.by_group)
     admissions = []
     for entry in entries:
-        free_of_limits = entry.workflow in excluded
-        admission = _judge(entry, total, by_group, max_active_jobs, free_of_limits)
+        counts = entry.workflow not in excluded
+        full = counts and max_active_jobs is not None and total >= max_active_jobs
+        if full:
+            reason = f"global limit of {max_active_jobs} reached"
+            admissions.append(Admission(entry, Verdict.STOP, reason))
+            continue
+        admission = _by_group(entry, by_group)
         admissions.append(admission)
-        if admission.verdict is Verdict.DISPATCH and not free_of_limits:
-            total += 1
+        if admission.verdict is Verdict.DISPATCH:
+            total += counts
             if entry.group_id is not None:
                 by_group[entry.group_id] += 1
     return admissions
 
 
-def _judge(
-    entry: WorkQueueEntry,
-    total: int,
-    by_group: Counter[int],
-    max_active_jobs: int | None,
-    free_of_limits: bool,
-) -> Admission:
-    if free_of_limits:
-        return Admission(entry, Verdict.DISPATCH, "excluded from max_active_jobs")
-    if max_active_jobs is not None and total >= max_active_jobs:
-        return Admission(entry, Verdict.STOP, f"global limit of {max_active_jobs} reached")
+def _by_group(entry: WorkQueueEntry, by_group: Counter[int]) -> Admission:
     cap = entry.group_max_active_jobs
     if entry.group_id is not None and cap is not None and by_group[entry.group_id] >= cap:
         reason = f"group {entry.group_name!r} has reached its cap of {cap}"
         return Admission(entry, Verdict.SKIP, reason)
     return Admission(entry, Verdict.DISPATCH, "dispatched")
+
+
+def keep_to_room(admissions: Sequence[Admission], room: int) -> list[Admission]:
+    """Let at most *room* entries through; the workers have their hands full with those."""
+    kept = []
+    for one in admissions:
+        if one.verdict is Verdict.DISPATCH and room <= 0:
+            one = Admission(one.entry, Verdict.SKIP, "no worker is free")
+        room -= one.verdict is Verdict.DISPATCH
+        kept.append(one)
+    return kept

@@ -18,6 +18,7 @@ from headway.observe import Observer
 from headway.servers.protocol import TaskServer
 from headway.store import outcomes
 from headway.store.engine import Lock, Store
+from headway.store.servers import living_workers
 from headway.store.work_queue import next_scheduled_at
 from headway.workflow import Workflow
 
@@ -47,13 +48,22 @@ class DispatchResult:
 class JobDispatcher:
     """Admits queued work under the limits and hands it to a task server.
 
+    With *to_own_workers*, only what a living worker knows, and no more than they have hands for.
+
     >>> JobDispatcher(store, settings, observer, server).run_once().dispatched  # doctest: +SKIP
     (1, 2, 3)
     """
 
     def __init__(
-        self, store: Store, settings: Settings, observer: Observer, server: TaskServer
+        self,
+        store: Store,
+        settings: Settings,
+        observer: Observer,
+        server: TaskServer,
+        *,
+        to_own_workers: bool = False,
     ) -> None:
+        self._to_own_workers = to_own_workers
         self._store = store
         self._settings = settings
         self._observer = observer
@@ -64,7 +74,8 @@ class JobDispatcher:
         with self._store.leading(Lock.DISPATCH) as tx:
             if tx is None:
                 return DispatchResult(led=False)
-            env = DispatchEnv(tx, self._settings, self._observer)
+            workers = living_workers(tx) if self._to_own_workers else None
+            env = DispatchEnv(tx, self._settings, workers)
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env)
             next_at = next_scheduled_at(tx)
             result = DispatchResult(

@@ -2,17 +2,25 @@
 
 from dataclasses import replace
 
-from headway.dispatcher.capacity import Verdict, admit
+from headway.dispatcher.capacity import Verdict, admit, keep_to_room
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.store import executions, work_queue
 
 MOST_IN_ONE_CYCLE = 1000
 
+# As many wait for a slot as there are slots; the rest stays queued, where limits, priorities and
+# cancellation still reach it, and nothing grows stale.
+KEPT_READY = 2
+
 
 def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """Read what may be dispatched now, best first, no group taking up the whole page."""
     entries = work_queue.dispatchable(
-        env.tx, env.settings.max_queued_jobs_per_cycle, MOST_IN_ONE_CYCLE
+        env.tx,
+        env.settings.max_queued_jobs_per_cycle,
+        MOST_IN_ONE_CYCLE,
+        env.settings.exclude_from_max_active_jobs,
+        None if env.workers is None else env.workers.workflows,
     )
     return replace(state, entries=tuple(entries))
 
@@ -33,6 +41,9 @@ def apply_capacity_limits(state: DispatchState, env: DispatchEnv) -> DispatchSta
         env.settings.max_active_jobs,
         env.settings.exclude_from_max_active_jobs,
     )
+    if env.workers is not None:
+        room = env.workers.slots * KEPT_READY - state.active.live
+        admissions = keep_to_room(admissions, room)
     return replace(state, admissions=tuple(admissions))
 
 

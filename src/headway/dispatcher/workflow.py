@@ -6,18 +6,21 @@ from dataclasses import dataclass, field
 from headway.config import Settings
 from headway.dispatcher.capacity import Admission
 from headway.domain.work_queue import WorkQueueEntry
-from headway.observe import Observer
 from headway.store.executions import Active
+from headway.store.servers import Workers
 from headway.store.transaction import Transaction
 
 
 @dataclass(frozen=True)
 class DispatchEnv:
-    """What every step may use: the open transaction under the dispatch lock, and the settings."""
+    """What every step may use: the open transaction under the dispatch lock, and the settings.
+
+    ``workers`` are the living ones if work goes to headway's own, else None: nobody knows.
+    """
 
     tx: Transaction
     settings: Settings
-    observer: Observer
+    workers: Workers | None
 
 
 @dataclass(frozen=True)

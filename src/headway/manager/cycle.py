@@ -81,7 +81,7 @@ class ManifestManager:
         with self._store.leading(Lock.MANAGE) as tx:
             if tx is None:
                 return ManagerResult(led=False)
-            env = ManagerEnv(tx, self._settings, self._observer)
+            env = ManagerEnv(tx, self._settings)
             state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
             result = _result(state, _until(tx, next_wake_at(tx)))
         self._tell(state)

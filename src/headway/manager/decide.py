@@ -6,10 +6,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from headway.config import Settings
-from headway.domain.due import decide as decide_due
+from headway.domain.dependencies import due_by_edges
+from headway.domain.due import Due
 from headway.domain.fairness import fair_shares
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.retry import retry_delay
+from headway.domain.timing import decide_timing
+
+TROUBLED_PAUSE = timedelta(hours=1)
 
 
 class Verdict(StrEnum):
@@ -30,6 +34,7 @@ class Decision:
     wake_at: datetime | None = None
     scheduled_for: datetime | None = None
     not_before: datetime | None = None
+    settle_until: datetime | None = None
 
 
 def decide_all(
@@ -47,33 +52,46 @@ def decide(
     view: ManifestDispatchView, dead_lettered: Collection[int], now: datetime, settings: Settings
 ) -> Decision:
     """Decide about one manifest: guards first, then its schedule."""
+    if view.trouble is not None:
+        # Nothing tells when the row, or what this machine knows of time zones, is mended.
+        reason = f"its row cannot be read: {view.trouble}"
+        return Decision(view, Verdict.SKIP, reason, wake_at=now + TROUBLED_PAUSE)
     held = held_by(view, dead_lettered)
     if held is not None:
         # Whatever lifts the guard leaves a wake-up, so nothing looks here until then.
         return Decision(view, Verdict.SKIP, held)
-    due = decide_due(
-        view.schedule,
-        view.settled_until,
-        now,
-        settings.default_misfire_policy,
-        settings.default_misfire_threshold,
-    )
+    due = _due(view, now, settings)
     if not due.due:
-        return Decision(view, Verdict.SKIP, due.reason, wake_at=due.next_at)
-    delay = retry_delay(view.failed_count, settings.retry_policy)
+        return Decision(
+            view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=due.skipped_until
+        )
+    delay = retry_delay(view.failed_count, view.retry or settings.retry_policy)
     return Decision(
         view,
         Verdict.QUEUE,
         due.reason if not delay else f"retry {view.failed_count} after {delay}",
         scheduled_for=due.scheduled_for,
         not_before=now + delay if delay > timedelta(0) else None,
+        settle_until=due.skipped_until,
     )
+
+
+def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
+    if view.kind == "dormant_dependent":
+        return Due(False, None, None, "dormant: runs only when its parent activates it")
+    if view.kind == "dependent":
+        by_edges = due_by_edges(list(view.edges.values()), view.join)
+        return Due(by_edges.due, None, None, by_edges.reason)
+    timing = view.time.timing(
+        view.schedule, settings.default_misfire_policy, settings.default_misfire_threshold
+    )
+    declared_at = view.declared_at or now
+    return decide_timing(timing, view.external_id, view.settled_until, declared_at, now)
 
 
 def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
     """The guard that keeps a manifest from being queued whatever its schedule says."""
     guards = (
-        (view.trouble is not None, f"its row cannot be read: {view.trouble}"),
         (not view.enabled, "the manifest is disabled"),
         (not view.group_enabled, f"group {view.group_name!r} is disabled"),
         (view.manifest_id in dead_lettered, "dead-lettered in this cycle"),

@@ -1,7 +1,9 @@
 """DetermineJobsToQueue and CreateWorkQueueEntries."""
 
+import json
 from dataclasses import replace
 
+from headway.domain.manifest import ManifestDispatchView
 from headway.domain.work_queue import NewEntry, Source, entry_priority
 from headway.manager.decide import Decision, Verdict, decide_all
 from headway.manager.workflow import ManagerEnv, ManagerState
@@ -16,27 +18,41 @@ def determine_jobs_to_queue(state: ManagerState, env: ManagerEnv) -> ManagerStat
 
 def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Write the entries, and for every candidate the time of its next look."""
-    entries = [_entry(one) for one in state.decisions if one.verdict is Verdict.QUEUE]
+    boost = env.settings.dependent_priority_boost
+    entries = [_entry(one, boost) for one in state.decisions if one.verdict is Verdict.QUEUE]
     queued = work_queue.enqueue(env.tx, entries)
     # A candidate without a view has been removed: it sleeps for good.
     times = dict.fromkeys(state.candidates)
     wakes.set_wake_times(
         env.tx, times | {one.view.manifest_id: one.wake_at for one in state.decisions}
     )
+    wakes.settle(
+        env.tx,
+        {one.view.manifest_id: one.settle_until for one in state.decisions if one.settle_until},
+    )
     return replace(state, queued=len(queued))
 
 
-def _entry(decision: Decision) -> NewEntry:
+def _entry(decision: Decision, boost: int) -> NewEntry:
     view = decision.view
+    dependent = view.kind == "dependent"
     return NewEntry(
         workflow=view.workflow,
-        source=Source.SCHEDULE,
+        source=Source.DEPENDENT if dependent else Source.SCHEDULE,
         input=view.input,
         input_type=view.input_type,
-        priority=entry_priority(view.group_priority),
+        priority=entry_priority(view.group_priority, boost if dependent else 0),
         manifest_id=view.manifest_id,
         group_id=view.group_id,
         scheduled_at=decision.not_before,
         scheduled_for=decision.scheduled_for,
         attempts=view.failed_count,
+        parents_seen=_seen(view),
     )
+
+
+def _seen(view: ManifestDispatchView) -> str | None:
+    """The newest success of each parent, noted for when this entry has been dealt with."""
+    if not view.edges:
+        return None
+    return json.dumps({str(edge): state.seen_seq for edge, state in view.edges.items()})

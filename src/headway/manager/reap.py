@@ -16,13 +16,14 @@ TIMED_OUT = "timeout"
 
 def cancel_timed_out_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Flag runs beyond their timeout; the cycle tells those of this very server once it commits."""
+    running = executions.running(env.tx)
     late = [
         run.execution_id
-        for run in executions.running(env.tx)
+        for run in running
         if not run.cancel_requested and timed_out(run, env.tx.now, env.settings)
     ]
     cancelled = executions.request_cancel(env.tx, late, TIMED_OUT, wait=False)
-    return replace(state, cancelled=tuple(cancelled))
+    return replace(state, running=tuple(running), cancelled=tuple(cancelled))
 
 
 def timed_out(run: Running, now: datetime, settings: Settings) -> bool:
@@ -39,11 +40,8 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
 
 def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Fail runs that did not even react to their cancellation."""
-    stale = [
-        run.execution_id
-        for run in executions.running(env.tx)
-        if is_stale(run, env.tx.now, env.settings)
-    ]
+    now, settings = env.tx.now, env.settings
+    stale = [run.execution_id for run in state.running if is_stale(run, now, settings)]
     reaped = outcomes.fail_stale_in_progress(env.tx, stale) if stale else []
     return replace(state, reaped_in_progress=tuple(reaped))
 

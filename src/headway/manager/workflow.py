@@ -1,4 +1,4 @@
-"""The ManifestManager's seven steps, in order, and what they pass on."""
+"""What the ManifestManager's seven steps (manager/cycle.py) work with and pass on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from headway.config import Settings
 from headway.domain.execution import Execution
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.decide import Decision
-from headway.observe import Observer
+from headway.store.executions import Running
 from headway.store.transaction import Transaction
 
 
@@ -17,7 +17,6 @@ class ManagerEnv:
 
     tx: Transaction
     settings: Settings
-    observer: Observer
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,7 @@ class ManagerState:
 
     views: Mapping[int, ManifestDispatchView] = field(default_factory=dict)
     candidates: tuple[int, ...] = ()
+    running: tuple[Running, ...] = ()
     cancelled: tuple[int, ...] = ()
     reaped_pending: tuple[Execution, ...] = ()
     reaped_in_progress: tuple[Execution, ...] = ()

@@ -58,7 +58,14 @@ class JobRunner:
     3
     """
 
-    def __init__(self, store: Store, registry: Registry, observer: Observer, owner: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        observer: Observer,
+        owner: str,
+        dependent_priority_boost: int = 16,
+    ) -> None:
         self._store = store
         self._registry = registry
         self._observer = observer
@@ -73,6 +80,8 @@ class JobRunner:
             record=self._record,
             report=self._report,
             observer=observer,
+            dependent_priority_boost=dependent_priority_boost,
+            on_queued=lambda: None,
         )
         self._loop = asyncio.Runner()
 

@@ -115,6 +115,8 @@ class WorkerPool:
             record=completions.record,
             report=progress.report,
             observer=self._observer,
+            dependent_priority_boost=self._settings.dependent_priority_boost,
+            on_queued=self._on_finished,
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:

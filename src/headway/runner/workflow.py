@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from headway.definition.registry import RegisteredWorkflow, Registry
@@ -12,6 +13,7 @@ from headway.domain.text import printable
 from headway.errors import JobCancelled, StepFailed
 from headway.observe import Observer
 from headway.run import Run
+from headway.runner.activation import Activations
 from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
 from headway.runner.outcome import failed, stopped
 from headway.store import executions
@@ -36,6 +38,8 @@ class RunnerEnv:
     record: Callable[[int, Outcome], Awaitable[bool]]
     report: Callable[[int, Progress], None]
     observer: Observer
+    dependent_priority_boost: int
+    on_queued: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ async def _run_steps(
         logger=logging.getLogger(f"headway.run.{execution.workflow}"),
         _report=watch.report,
         _is_cancelled=lambda: watch.handle.requested,
+        _activate_many=partial(_activate_many, env, execution),
     )
     try:
         await registered.workflow.run(
@@ -184,6 +189,16 @@ async def _run_steps(
     finally:
         watch.handle.attach(None)
     return Outcome(ExecutionState.COMPLETED)
+
+
+def _activate_many(
+    env: RunnerEnv, execution: Execution, activations: Iterable[tuple[str, Any]]
+) -> int:
+    boost = env.dependent_priority_boost
+    activating = Activations(env.store, env.registry, env.owner, execution, boost)
+    taken = activating.activate_many(activations)
+    env.on_queued()
+    return taken
 
 
 async def record_outcome(state: RunnerState, env: RunnerEnv) -> RunnerState:
