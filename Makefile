@@ -17,6 +17,7 @@ help:
 	@echo 'make check   format, lint, import layers, types'
 	@echo 'make bench   run every benchmark'
 	@echo 'make .venv   install only              PYTHON=python3.12 picks the interpreter for a new .venv'
+	@echo 'The command is then .venv/bin/headway; after ". .venv/bin/activate" it is headway.'
 
 demo: $(INSTALLED)
 	@.venv/bin/headway demo $(DEMO_ARGS)

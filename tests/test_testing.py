@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,11 @@ def test_once_fires_exactly_at_its_time_and_is_disabled_after() -> None:
     at = MONDAY + timedelta(hours=9, minutes=30)
     with Sandbox(app(once(at)), start=MONDAY) as box:
         box.advance_to(at - timedelta(seconds=1))
-        assert box.last("extract-users") is None
+        with pytest.raises(HeadwayError, match=r"'extract-users' has not run yet; it is .* 09:29"):
+            box.last("extract-users")
         assert [one.enabled for one in box.manifests()] == [True]
         box.advance_to(at)
         ran = box.last("extract-users")
-        assert ran is not None
         assert (ran.dispatched_at, ran.scheduled_for) == (at, at)
         assert [one.enabled for one in box.manifests()] == [False]
         box.advance(weeks=4)
@@ -207,6 +208,74 @@ def test_a_set_that_never_rests_is_named() -> None:
         pytest.raises(NeverIdle, match=r"2026-01-05 00:00:00 UTC .* load-users \(6 runs\)"),
     ):
         box.run_until_idle()
+
+
+def test_any_number_of_ad_hoc_runs_comes_to_rest() -> None:
+    """Those queued before, and those a job queues."""
+    hw = app(once(MONDAY + timedelta(days=1)))
+
+    @hw.workflow
+    def fan_out(count: int) -> None:
+        for _ in range(count):
+            box.enqueue("extract", "users")
+
+    with Sandbox(hw, start=MONDAY, max_runs_at_once=5) as box:
+        for _ in range(25):
+            box.enqueue("extract", "users")
+        box.enqueue(fan_out, 25)
+        box.run_until_idle()
+        assert len(box.executions()) == 25 + 1 + 25
+
+
+def test_an_ad_hoc_run_that_queues_itself_never_rests() -> None:
+    hw = Headway("tests")
+
+    @hw.workflow
+    def again() -> None:
+        box.enqueue("again")
+
+    with Sandbox(hw, start=MONDAY, max_runs_at_once=5) as box:
+        box.enqueue("again")
+        with pytest.raises(NeverIdle, match=r"busiest: again \(6 runs\)"):
+            box.run_until_idle()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Sandbox.run_until_idle,
+        lambda box: box.advance(hours=1),
+        lambda box: box.enqueue("extract", "users"),
+        lambda box: box.last("extract-users"),
+        Sandbox.executions,
+        Sandbox.queued,
+        Sandbox.manifests,
+        Sandbox.dead_letters,
+        lambda box: box.store,
+        lambda box: box.runtime,
+    ],
+)
+def test_outside_its_with_a_sandbox_says_so(use: Callable[[Sandbox], object]) -> None:
+    box = Sandbox(app(every(hours=1)))
+    with pytest.raises(HeadwayError, match=r"with Sandbox\(hw\) as box:"):
+        use(box)
+    with box:
+        pass
+    with pytest.raises(HeadwayError, match=r"with Sandbox\(hw\) as box:"):
+        use(box)
+
+
+def test_what_is_not_an_application_or_a_time_is_refused() -> None:
+    wrong: Any = 5
+    with pytest.raises(HeadwayError, match=r"^Sandbox\(5\): takes your Headway"):
+        Sandbox(wrong)
+    with pytest.raises(HeadwayError, match=r"^5 is not a moment"):
+        Sandbox(app(every(hours=1)), start=wrong)
+    with Sandbox(app(every(hours=1))) as box:
+        with pytest.raises(HeadwayError, match=r"^advance\(5\): .* advance\(hours=1\)"):
+            box.advance(wrong)
+        with pytest.raises(HeadwayError, match=r"^5 is not a moment"):
+            box.advance_to(wrong)
 
 
 def test_an_undeclared_id_is_an_error_not_an_empty_list() -> None:

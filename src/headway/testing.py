@@ -7,18 +7,22 @@ week of the real scheduler. Nothing sleeps, nothing listens, no server runs.
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
 from headway.definition.app import Headway
 from headway.definition.registry import Reference
+from headway.definition.runtime import Runtime
 from headway.dispatcher.capacity import Verdict
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.dead_letter import DeadLetter
 from headway.domain.execution import Execution
-from headway.domain.work_queue import NewEntry, Source
+from headway.domain.text import shown
+from headway.domain.virtual_clock import MONDAY, VirtualClock, aware
+from headway.domain.work_queue import NewEntry, Source, WorkQueueEntry
 from headway.errors import HeadwayError, ManifestNotFound
 from headway.history import History
 from headway.manager.cycle import ManagerResult, ManifestManager
@@ -31,7 +35,6 @@ from headway.store.reading import ManifestOverview, QueuedEntry
 
 __all__ = ["NeverIdle", "Sandbox", "VirtualClock"]
 
-MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 OWNER = "sandbox"
 
 
@@ -49,45 +52,6 @@ class NeverIdle(HeadwayError):
             f"busiest: {busiest or 'nothing ran'}"
         )
         self.runs = runs
-
-
-class VirtualClock:
-    """A clock that stands still until it is moved; any ``Store(url, clock=...)`` can use it.
-
-    >>> clock = VirtualClock(datetime(2026, 1, 5, tzinfo=UTC))
-    >>> clock.move_to(clock.now + timedelta(hours=9))
-    >>> clock().hour
-    9
-    """
-
-    def __init__(self, start: datetime = MONDAY) -> None:
-        self._now = _aware(start)
-
-    @property
-    def now(self) -> datetime:
-        """The moment this clock shows, in UTC."""
-        return self._now
-
-    def __call__(self) -> datetime:
-        return self._now
-
-    def move_to(self, moment: datetime) -> None:
-        """Show *moment* from now on; a clock never goes back.
-
-        >>> VirtualClock().move_to(datetime(2025, 1, 1, tzinfo=UTC))
-        Traceback (most recent call last):
-        ValueError: the clock shows 2026-01-05 00:00:00+00:00 and cannot go back to 2025-01-01 ...
-        """
-        moment = _aware(moment)
-        if moment < self._now:
-            raise ValueError(f"the clock shows {self._now} and cannot go back to {moment}")
-        self._now = moment
-
-
-def _aware(moment: datetime) -> datetime:
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment!r} has no time zone; write datetime(..., tzinfo=UTC)")
-    return moment.astimezone(UTC)
 
 
 class Sandbox:
@@ -109,10 +73,6 @@ class Sandbox:
     Jobs take no virtual time, and nothing is deleted by retention.
     """
 
-    clock: VirtualClock
-    store: Store
-    history: History
-
     def __init__(
         self,
         app: Headway,
@@ -121,51 +81,68 @@ class Sandbox:
         database_url: str | None = None,
         max_runs_at_once: int = 100,
     ) -> None:
+        if not isinstance(app, Headway):
+            raise HeadwayError(f"Sandbox({shown(app)}): takes your Headway, as in Sandbox(hw)")
         self.app = app
         self.clock = VirtualClock(start)
         self._database_url = database_url
         self._max_runs_at_once = max_runs_at_once
         self._closing = ExitStack()
+        self._actors: _Actors | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as closing:
-            url = self._database_url or _throw_away_url(closing)
-            self.store = Store(url, clock=self.clock, durable=False)
-            closing.callback(self.store.close)
-            self._prepare()
-            self._build_actors()
-            closing.callback(self._runner.close)
+            folder = tempfile.TemporaryDirectory(prefix="headway-sandbox-")
+            throw_away = f"sqlite:///{Path(closing.enter_context(folder)) / 'sandbox.db'}"
+            store = Store(self._database_url or throw_away, clock=self.clock, durable=False)
+            closing.callback(store.close)
+            self._prepare(store)
+            self._actors = _Actors(self.app, store)
+            closing.callback(self._actors.runner.close)
             self._closing = closing.pop_all()
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self._actors = None
         self._closing.close()
 
-    def _prepare(self) -> None:
-        self.store.check()
-        with self.store.reading() as tx:
+    def _prepare(self, store: Store) -> None:
+        store.check()
+        with store.reading() as tx:
             if current_version(tx):
                 raise HeadwayError("a sandbox needs an empty database; this one holds headway's")
-        migrate(self.store)
-        declaration = self.app.declaration()
-        self._declared = frozenset(one.external_id for one in declaration.manifests)
-        with self.store.writing() as tx:
-            declarations.apply(tx, declaration)
+        migrate(store)
+        with store.writing() as tx:
+            declarations.apply(tx, self.app.declaration())
 
-    def _build_actors(self) -> None:
-        store, settings, observer = self.store, self.app.settings, self.app.observer
-        self.history = History(store)
-        self._manager = ManifestManager(store, settings, observer)
-        self._dispatcher = JobDispatcher(store, settings, observer, LocalServer(lambda: None))
-        self._runner = JobRunner(store, self.app.registry, observer, OWNER)
+    @property
+    def _open(self) -> "_Actors":
+        if self._actors is None:
+            raise HeadwayError("a sandbox is open inside its with only: with Sandbox(hw) as box:")
+        return self._actors
+
+    @property
+    def store(self) -> Store:
+        """The sandbox's own database."""
+        return self._open.store
+
+    @property
+    def history(self) -> History:
+        """Everything that can be asked about it."""
+        return self._open.history
+
+    @property
+    def runtime(self) -> Runtime:
+        """What applications do while they run, here on the sandbox's database."""
+        return self._open.runtime
 
     @property
     def now(self) -> datetime:
         """The virtual present, in UTC.
 
         >>> from headway import Headway
-        >>> Sandbox(Headway(), start=datetime(2030, 1, 1, tzinfo=UTC)).now.year
-        2030
+        >>> Sandbox(Headway()).now.year
+        2026
         """
         return self.clock.now
 
@@ -174,18 +151,32 @@ class Sandbox:
 
         Raises :class:`NeverIdle` when a manifest keeps running while the clock stands still.
         """
+        actors = self._open
         _refuse_running_loop()
         runs: Counter[str] = Counter()
         while True:
-            managed = self._manager.run_once()
-            dispatched = self._dispatcher.run_once()
+            managed = actors.manager.run_once()
+            dispatched = actors.dispatcher.run_once()
             if dispatched.dispatched:
-                self._runner.run_once(limit=len(dispatched.dispatched))
-                runs.update(_names(dispatched))
+                runs.update(self._counted(_admitted(dispatched)))
+                actors.runner.run_once(limit=len(dispatched.dispatched))
             elif not _has_more(managed):
                 return
             if max(runs.values(), default=0) > self._max_runs_at_once:
                 raise NeverIdle(self.now, runs)
+
+    def _counted(self, entries: list[WorkQueueEntry]) -> Iterable[str]:
+        """Every run of a manifest, but of ad-hoc runs only the first of what waits with it.
+
+        Any number of them may wait; what never rests is one that queues the next, and so on.
+        """
+        known = self._open.newest_known
+        new = [one for one in entries if not one.external_id and one.id > known]
+        if new:
+            ids = [one.id for one in self.queued()] + [one.id for one in new]
+            self._open.newest_known = max(ids)
+        named = [one.external_id for one in entries if one.external_id]
+        return [*named, *{one.workflow for one in new}]
 
     def advance(
         self,
@@ -206,12 +197,14 @@ class Sandbox:
         ...     print(box.now)
         2026-01-06 12:00:00+00:00
         """
+        if not isinstance(by, timedelta):
+            raise HeadwayError(f"advance({shown(by)}): takes words, for example advance(hours=1)")
         units = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
         self.advance_to(self.now + by + units)
 
     def advance_to(self, moment: datetime) -> None:
         """Let virtual time pass until *moment*; what is due exactly then still runs."""
-        moment = _aware(moment)
+        moment = aware(moment)
         if moment < self.now:
             self.clock.move_to(moment)  # which refuses it
         self.run_until_idle()
@@ -245,10 +238,12 @@ class Sandbox:
         self._check_declared(external_id)
         return self.history.executions(external_id)
 
-    def last(self, external_id: str) -> Execution | None:
-        """The newest attempt of a manifest; None if it has not run yet."""
+    def last(self, external_id: str) -> Execution:
+        """The newest attempt of a manifest, which has to have run."""
         self._check_declared(external_id)
-        return next(iter(self.history.executions(external_id, limit=1)), None)
+        for newest in self.history.executions(external_id, limit=1):
+            return newest
+        raise HeadwayError(f"{external_id!r} has not run yet; it is {self.now} in the sandbox")
 
     def queued(self) -> list[QueuedEntry]:
         """What waits in the work queue, oldest first."""
@@ -263,13 +258,23 @@ class Sandbox:
         return self.history.dead_letters()
 
     def _check_declared(self, external_id: str | None) -> None:
-        if external_id is not None and external_id not in self._declared:
+        if external_id is not None and external_id not in self._open.declared:
             raise ManifestNotFound(external_id)
 
 
-def _throw_away_url(closing: ExitStack) -> str:
-    folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="headway-sandbox-"))
-    return f"sqlite:///{Path(folder) / 'sandbox.db'}"
+class _Actors:
+    """What there is while a sandbox is open."""
+
+    def __init__(self, app: Headway, store: Store) -> None:
+        settings, observer, registry = app.settings, app.observer, app.registry
+        self.declared = {one.external_id for one in app.declaration().manifests}
+        self.newest_known = 0
+        self.store = store
+        self.history = History(store)
+        self.runtime = Runtime(app.name, registry, store)
+        self.manager = ManifestManager(store, settings, observer)
+        self.dispatcher = JobDispatcher(store, settings, observer, LocalServer(lambda: None))
+        self.runner = JobRunner(store, registry, observer, OWNER, settings.dependent_priority_boost)
 
 
 def _refuse_running_loop() -> None:
@@ -283,9 +288,8 @@ def _refuse_running_loop() -> None:
     )
 
 
-def _names(result: DispatchResult) -> list[str]:
-    admitted = (one.entry for one in result.admissions if one.verdict is Verdict.DISPATCH)
-    return [entry.external_id or entry.workflow for entry in admitted]
+def _admitted(result: DispatchResult) -> list[WorkQueueEntry]:
+    return [one.entry for one in result.admissions if one.verdict is Verdict.DISPATCH]
 
 
 def _has_more(result: ManagerResult) -> bool:

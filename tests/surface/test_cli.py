@@ -13,12 +13,13 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import insert
 
-from headway import __version__
+from headway import Headway, __version__, every
 from headway.cli import main
 from headway.history import History
 from headway.store.engine import Store
 from headway.store.migrate import migrate, needed_version
 from headway.store.tables import schema_version
+from headway.testing import Sandbox
 from tests.surface.command_line import COMMAND, environment, finish, read_until, start
 
 HELLO = """
@@ -53,6 +54,25 @@ def slow(seconds: float, run: Run) -> None:
         time.sleep(0.02)
 
 hw.schedule(slow, "slow", {seconds}, every(hours=1))
+"""
+
+STUBBORN = """
+import asyncio
+from headway import Headway, every
+
+hw = Headway("stubborn", worker_count=2, shutdown_timeout=0)
+
+@hw.workflow
+async def stubborn() -> None:
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+for number in range(2):
+    hw.schedule(stubborn, f"stubborn-{number}", schedule=every(hours=1))
 """
 
 
@@ -118,6 +138,10 @@ def test_without_a_command_the_help_is_shown(
         (["run"], "Missing argument 'MODULE:APP'"),
         (["run", "hello:hw", "--wat"], "--wat"),
         (["run", "hello:hw", "--only", "boss"], "'boss' is not one of 'manager'"),
+        (["run", "hello:hw", "--only", "manager", "--only", "worker"], "one role per process"),
+        (["run", "hello:hw", "-q", "-v"], "--quiet and --verbose exclude each other"),
+        (["run", "hello:hw", "--database-url", ""], "'--database-url': is empty"),
+        (["db", "status", "--database-url", " "], "'--database-url': is empty"),
         (["demo", "--for", "soon"], "--for"),
         (["demo", "--for", "0"], "--for"),
         (["demo", "--directory", "hello.py"], "--directory"),
@@ -209,6 +233,15 @@ def test_check_lists_the_manifests_and_writes_nothing(headway: CommandLine) -> N
     assert os.listdir(headway.folder) == ["hello.py"]
 
 
+def test_check_warns_of_workflows_that_are_excluded_but_not_there(headway: CommandLine) -> None:
+    named = 'Headway("hello", exclude_from_max_active_jobs=["greet", "unusd"])'
+    headway.write("hello.py", HELLO.replace('Headway("hello")', named))
+    code, out, _ = headway("check", "hello:hw")
+    assert code == 0
+    [warning] = [line for line in out.splitlines() if line.startswith("warning: ")]
+    assert warning.endswith("no workflow is called 'unusd'; did you mean unused?")
+
+
 def test_check_of_an_application_without_manifests(headway: CommandLine) -> None:
     headway.write("empty.py", "from headway import Headway\napp = Headway()\n")
     code, out, _ = headway("check", "empty:app")
@@ -252,6 +285,45 @@ def test_where_the_database_address_comes_from(
     assert "sqlite:///of-the-app.db" in headway("db", "status", "hello:hw").out
     option = ("--database-url", "sqlite:///of-the-option.db")
     assert "sqlite:///of-the-option.db" in headway("db", "status", "hello:hw", *option).out
+
+
+def test_the_status_says_how_to_migrate_this_very_database(headway: CommandLine) -> None:
+    headway.write("hello.py", HELLO)
+    status = headway("db", "status", "hello:hw", "--database-url", "sqlite:///my file.db")
+    command = "headway db migrate hello:hw --database-url 'sqlite:///my file.db'"
+    assert status.out.endswith(f"run: {command}\n")
+    assert headway("db", "status").out.endswith("run: headway db migrate\n")
+
+
+def test_the_status_shows_no_password(headway: CommandLine, postgres_url: str) -> None:
+    with_password = postgres_url.replace("postgres@", "postgres:secret@")
+    assert with_password != postgres_url
+    code, out, _ = headway("db", "status", "--database-url", with_password)
+    assert code == 3
+    assert "headway db migrate --database-url 'postgresql://postgres:***@" in out
+    assert "secret" not in out
+
+
+@pytest.mark.parametrize("path", ["old.db", "."])
+def test_a_read_only_file_or_folder(
+    headway: CommandLine, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Said by a stand-in for the system, because root may write to anything."""
+    headway.write("old.db", "")
+    locked = headway.folder.joinpath(path)
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != locked)
+    code, out, err = headway("db", "status", "--database-url", "sqlite:///old.db")
+    assert (code, out) == (1, "")
+    assert f"{locked} is read-only for this user" in err
+    assert_brief(err, lines=1)
+
+
+def test_options_that_sqlite_would_ignore_are_refused(headway: CommandLine) -> None:
+    headway.write("old.db", "")
+    code, out, err = headway("db", "status", "--database-url", "sqlite:///old.db?mode=ro")
+    assert (code, out) == (2, "")
+    assert "leave out what follows the ?" in err
+    assert_brief(err, lines=1)
 
 
 def test_an_unmigrated_postgresql_database(headway: CommandLine, postgres_url: str) -> None:
@@ -329,6 +401,73 @@ def test_the_start_line_says_what_runs(tmp_path: Path) -> None:
     assert finish(process)[0] == 0
 
 
+def test_the_start_line_leaves_out_what_is_switched_off(tmp_path: Path) -> None:
+    switched_off = 'Headway("hello", manager_enabled=False, worker_count=3)'
+    (tmp_path / "hello.py").write_text(HELLO.replace('Headway("hello")', switched_off))
+    process = start(tmp_path, "run", "hello:hw")
+    line = read_until(process.stderr, "Ctrl-C stops").splitlines()[-1]
+    process.send_signal(signal.SIGTERM)
+    assert finish(process)[0] == 0
+    roles = "dispatcher, worker (3 slots) (manager switched off by manager_enabled)"
+    assert line.endswith(f": {roles}; Ctrl-C stops")
+
+
+def test_the_help_keeps_words_whole(headway: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = headway("run", "--help").out
+    assert "manager, dispatcher or worker" in out
+
+
+def test_dead_letters_that_wait_are_told_at_the_start(tmp_path: Path, database_url: str) -> None:
+    hw = Headway("hello", default_max_retries=1)
+
+    @hw.workflow
+    def fail() -> None:
+        raise ValueError
+
+    for number in range(7):
+        hw.schedule(fail, f"fail-{number}", schedule=every(hours=1))
+    with Sandbox(hw, database_url=database_url) as box:
+        box.run_until_idle()
+    (tmp_path / "hello.py").write_text(HELLO)
+    process = start(tmp_path, "run", "hello:hw", "-q", "--database-url", database_url)
+    told = read_until(process.stderr, "dead letter and 2 more")
+    process.send_signal(signal.SIGTERM)
+    assert finish(process)[0] == 0
+    assert told.count("WARNING dead letter fail-") == 5
+    assert "waits for a person since 2026-01-" in told
+    assert "max retries exceeded: 1 failures, at most 1 allowed" in told
+
+
+def test_a_subscriber_that_fails_is_logged(tmp_path: Path) -> None:
+    subscriber = """
+def broken(event):
+    if event.name == "execution.completed":
+        raise RuntimeError("my subscriber")
+
+hw.observer.subscribe(broken)
+"""
+    (tmp_path / "hello.py").write_text(HELLO + subscriber)
+    process = start(tmp_path, "run", "hello:hw")
+    read_until(process.stderr, "a subscriber failed on execution.completed")
+    read_until(process.stderr, "RuntimeError: my subscriber")
+    process.send_signal(signal.SIGTERM)
+    assert finish(process)[0] == 0
+
+
+def test_jobs_that_ignore_being_cancelled_are_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    process = start(tmp_path, "run", "stubborn:hw")
+    for _ in range(2):
+        read_until(process.stdout, "begun")
+    process.send_signal(signal.SIGTERM)
+    code, _, err = finish(process)
+    assert code == 0
+    assert err.count("handed back") == 2
+    assert err.count("not stopped jobs that ignore being cancelled end here") == 1
+    assert "Task" not in err
+
+
 def test_a_stop_lets_a_running_job_finish(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW.replace("{seconds}", "1"))
     process = start(tmp_path, "run", "slow:hw")
@@ -372,13 +511,14 @@ def test_how_much_is_logged(tmp_path: Path, option: str, told: bool) -> None:
     assert "\x1b" not in err
 
 
-def test_ctrl_c_before_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expected: int) -> None:
     (tmp_path / "hello.py").write_text("print('importing', flush=True)\ninput()\n")
     process = start(tmp_path, "run", "hello:hw", stdin=-1)
     read_until(process.stdout, "importing")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     code, _, err = finish(process)
-    assert (code, err) == (130, "headway: stopped before it had started\n")
+    assert (code, err) == (expected, "headway: stopped before it had started\n")
 
 
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:

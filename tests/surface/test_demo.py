@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from headway.demo.show import called_as
 from tests.surface.command_line import COMMAND, environment, finish, read_until, start
 
 GROUPS = ("customers", "inventory", "orders", "reports")
@@ -49,6 +52,25 @@ def test_it_ends_with_a_summary(tmp_path: Path) -> None:
     assert "headway run hello:hw" in out
 
 
+def test_what_comes_next_is_a_command_that_works_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("headway", "python"):
+        (programs / name).touch(mode=0o755)
+    script, python = str(programs / "headway"), str(programs / "python")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert called_as(".venv/bin/headway", python) == ".venv/bin/headway"
+    assert called_as("headway/__main__.py", python) == ".venv/bin/python -m headway"
+    monkeypatch.chdir("/")
+    assert called_as(script, python) == script.removeprefix("/")
+    monkeypatch.setenv("PATH", str(programs))
+    assert called_as(script, python) == "headway"
+    assert called_as("headway/__main__.py", python) == "python -m headway"
+
+
 def test_ctrl_c_ends_it_with_the_summary(tmp_path: Path) -> None:
     process = start(tmp_path, "demo")
     read_until(process.stdout, "completed")
@@ -82,14 +104,16 @@ def test_a_reader_that_has_seen_enough_ends_it(tmp_path: Path) -> None:
 
 
 @contextmanager
-def in_terminal(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The command under a pseudo-terminal of 80 × 24, and the end where its output arrives."""
+def in_terminal(
+    folder: Path, *arguments: str, width: int = 80
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command under a pseudo-terminal of 24 lines, and the end where its output arrives."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=folder,
-        env=environment(TERM="xterm-256color", LANG="C.UTF-8", PYTHONUTF8="1"),
+        env=environment(TERM="xterm-256color", COLUMNS=str(width), LANG="C.UTF-8", PYTHONUTF8="1"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -138,3 +162,12 @@ def test_ctrl_c_gives_the_terminal_back(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert NORMAL_SCREEN in read_terminal(terminal)
         assert process.wait(60) == 0
+
+
+def test_a_wide_terminal_shows_what_the_symbols_mean(tmp_path: Path) -> None:
+    with in_terminal(tmp_path, "demo", "--for", "1", width=140) as (process, terminal):
+        seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_terminal(terminal))
+        assert process.wait(60) == 0
+    assert "■ running  □ free  ● queued  █ completed  █ failed" in seen
+    assert "✔ completed  ✘ failed  – cancelled" in seen
+    assert re.search(r"completed +failed +dead +runs", seen)

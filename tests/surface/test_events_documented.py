@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reference" / "events.md"
 EXPANSIONS = {"execution.{}": sorted(state for state in ExecutionState if state.terminal)}
 TOLD = {"execution_id", "external_id", "workflow", "failure"}
 SPREAD = {
-    "declaration.applied": {field.name for field in fields(Applied)},
+    "declaration.applied": {field.name for field in fields(Applied)} - {"outdated"},
     "execution.started": TOLD,
     **{f"execution.{state}": TOLD for state in ExecutionState if state.terminal},
 }

@@ -13,6 +13,7 @@ NOT_TAKEN_OVER = (
     "batch_size",
     "max_concurrent_dispatch",
     "recover_stuck_jobs_on_startup",
+    "prune_orphaned_manifests",
     "HTTP retry",
 )
 

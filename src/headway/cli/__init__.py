@@ -1,6 +1,7 @@
 """The ``headway`` command: parses, hands over to one module per command, and words every error.
 
-Exit codes: 0 fine, 1 failure, 2 wrong usage, 3 migrations are pending (``db status``), 130 Ctrl-C.
+Exit codes: 0 fine, 1 failure, 2 wrong usage, 3 there is something to do (``plan``: changes, ``db
+status``: migrations), 130 Ctrl-C.
 """
 
 import os
@@ -13,7 +14,8 @@ import typer
 from typer.main import get_command
 
 import headway
-from headway.cli import check, db, demo, run
+from headway.cli import apply, check, db, demo, plan, preview, run
+from headway.cli.signals import Terminated
 from headway.cli.terminal import complain, first_line
 from headway.errors import AppNotFound, DefinitionError, HeadwayError, SettingsError
 from headway.store.engine import TRANSIENT
@@ -34,6 +36,9 @@ app = typer.Typer(
 database = typer.Typer(help="Bring the database to this version of headway, or ask about it.")
 app.command("run")(run.run)
 app.command("check")(check.check)
+app.command("plan")(plan.plan)
+app.command("apply")(apply.apply)
+app.command("preview")(preview.preview)
 app.command("demo")(demo.demo)
 app.add_typer(database, name="db")
 database.command("migrate")(db.migrate)
@@ -100,8 +105,9 @@ def _told_in_one_line() -> Iterator[None]:
     except (BrokenPipeError, SystemExit):
         # Whoever read our output has seen enough; Rich ends the program when it notices first.
         raise typer.Exit(0) from None
-    except (KeyboardInterrupt, typer.Abort):
-        raise _failed("stopped before it had started", INTERRUPTED) from None
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        code = 0 if isinstance(stop, Terminated) else INTERRUPTED
+        raise _failed("stopped before it had started", code) from None
     except CommandLineError as error:
         raise _failed(_usage(error), error.exit_code) from None
     except HeadwayError as error:

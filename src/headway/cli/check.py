@@ -1,5 +1,7 @@
 """``headway check``: everything that can be found wrong without starting anything."""
 
+import difflib
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -59,8 +61,15 @@ def _next(schedule: Schedule, now: datetime) -> str:
     return f"{upcoming.astimezone(shown_in):%Y-%m-%d %H:%M:%S %Z}"
 
 
-def _remarks(app: Headway, manifests: tuple[Manifest, ...]) -> list[str]:
+def _remarks(app: Headway, manifests: tuple[Manifest, ...]) -> Iterator[str]:
+    names = sorted(app.registry.names())
+    unused = [name for name in names if name not in {one.workflow for one in manifests}]
     if not manifests:
-        return ["no manifests are declared; add one: hw.schedule(workflow, 'its-id', input, ...)"]
-    unused = sorted(set(app.registry.names()) - {manifest.workflow for manifest in manifests})
-    return [f"workflows without a manifest: {', '.join(unused)}"] if unused else []
+        yield "no manifests are declared; add one: hw.schedule(workflow, 'its-id', input, ...)"
+    elif unused:
+        yield f"workflows without a manifest: {', '.join(unused)}"
+    for name in app.settings.exclude_from_max_active_jobs:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            yield f"warning: exclude_from_max_active_jobs: no workflow is called {name!r}{hint}"

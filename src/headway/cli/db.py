@@ -1,6 +1,7 @@
 """``headway db``: which version the database is at, and bringing it to the one needed."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from headway.cli.database import database_option, open_database
 from headway.cli.target import load
 from headway.cli.terminal import plain
 from headway.definition.app import DEFAULT_DATABASE_URL
@@ -25,9 +27,8 @@ OptionalTarget = Annotated[
 ]
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option(
-        metavar="URL",
-        help="The database itself. Without both: HEADWAY_DATABASE_URL, then sqlite:///headway.db.",
+    database_option(
+        "The database itself. Without both: HEADWAY_DATABASE_URL, then sqlite:///headway.db."
     ),
 ]
 
@@ -56,8 +57,15 @@ def status(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> N
     typer.echo(f"version   {found or 'none yet'} (this headway needs {known[-1].version})")
     typer.echo(f"pending   {', '.join(map(_label, pending)) or 'nothing'}")
     if pending:
-        typer.echo("run: headway db migrate")
+        typer.echo(f"run: {_migrate_command(target, database_url)}")
         raise typer.Exit(PENDING)
+
+
+def _migrate_command(target: str | None, database_url: str | None) -> str:
+    words = ["headway", "db", "migrate", *([target] if target else [])]
+    if database_url:
+        words += ["--database-url", shown(parse_url(database_url))]
+    return plain(shlex.join(words))
 
 
 def _address(target: str | None, database_url: str | None) -> str:
@@ -78,7 +86,7 @@ def _version(address: str) -> int:
 
 @contextmanager
 def _opened(address: str) -> Iterator[Store]:
-    with closing(Store(address)) as store:
+    with closing(open_database(address)) as store:
         store.check()
         yield store
 

@@ -4,9 +4,11 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from headway.cli.terminal import LINE_LIMIT, first_line, plain
+from headway.domain.dead_letter import DeadLetter
 from headway.domain.text import TRACEBACK_LIMIT, printable
 from headway.observe import Event
 
@@ -18,7 +20,16 @@ ENDS = {
     "execution.cancelled": (logging.WARNING, "cancelled", "after"),
     "execution.handed_back": (logging.WARNING, "handed back", "after"),
 }
-TOLD = (*ENDS, "execution.started", "manifest.dead_lettered", "declaration.applied", "loop.failed")
+ADVICE = {"declaration.outdated": "outdated", "declaration.kept_back": "kept back"}
+TOLD = (
+    *ENDS,
+    *ADVICE,
+    "execution.started",
+    "manifest.dead_lettered",
+    "declaration.applied",
+    "loop.failed",
+)
+LETTERS_TOLD = 5
 
 
 class Narrator:
@@ -48,8 +59,12 @@ class Narrator:
         elif event.name == "manifest.dead_lettered":
             _log(logging.ERROR, "dead letter", f"{fields['external_id']} waits for a person")
         elif event.name == "declaration.applied":
-            changes = ", ".join(f"{count} {what}" for what, count in fields.items() if count)
+            told = {what.replace("_", " "): count for what, count in fields.items() if count}
+            changes = ", ".join(f"{count} {what}" for what, count in told.items())
             _log(logging.INFO, "declared", changes or "nothing")
+        elif event.name in ADVICE:
+            number = f"{fields['count']} removals: " if "count" in fields else ""
+            _log(logging.WARNING, ADVICE[event.name], f"{number}{fields['advice']}")
         elif event.name == "loop.failed":
             again = f"the {fields['loop']} tries again after {fields['error']}"
             _log(logging.ERROR, "trouble", again)
@@ -68,6 +83,38 @@ class Narrator:
             label += f" {preposition} {time.monotonic() - began:.1f} s"
         failure = fields.get("failure")
         _log(level, verb, f"{label}: {failure}" if failure else label)
+
+
+def tell_dead_letters(letters: Sequence[DeadLetter]) -> None:
+    """Warn of manifests that wait for a person already, the first few by name.
+
+    >>> tell_dead_letters(History(store).dead_letters())  # doctest: +SKIP
+    """
+    for letter in letters[:LETTERS_TOLD]:
+        since = f"{letter.dead_lettered_at.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+        told = f"{letter.external_id} waits for a person since {since}: {letter.reason}"
+        _log(logging.WARNING, "dead letter", told)
+    if len(letters) > LETTERS_TOLD:
+        _log(logging.WARNING, "dead letter", f"and {len(letters) - LETTERS_TOLD} more")
+
+
+def tell_abandoned_jobs_once() -> None:
+    """From now on, tell in one line what asyncio says about tasks that ignore being cancelled.
+
+    >>> tell_abandoned_jobs_once()  # doctest: +SKIP
+    """
+    told = False
+
+    def once(record: logging.LogRecord) -> bool:
+        nonlocal told
+        if not str(record.msg).startswith("Task was destroyed"):
+            return True
+        if not told:
+            _log(logging.WARNING, "not stopped", "jobs that ignore being cancelled end here")
+        told = True
+        return False
+
+    logging.getLogger("asyncio").addFilter(once)
 
 
 def configure_logging(*, quiet: bool, verbose: bool) -> None:
@@ -96,7 +143,8 @@ class _Printable(logging.Formatter):
 def _not_told_already(record: logging.LogRecord) -> bool:
     """The library logs some events itself; those the narrator tells need not come twice."""
     arguments = record.args if isinstance(record.args, tuple) else ()
-    return not (record.name == "headway" and arguments[:1] and arguments[0] in TOLD)
+    is_event = record.name == "headway" and not record.exc_info and bool(arguments)
+    return not (is_event and arguments[0] in TOLD)
 
 
 def _log(level: int, verb: str, text: str) -> None:

@@ -67,15 +67,41 @@ class Screen:
         below = Layout(name="below")
         whole.split_column(
             Layout(self._header(snapshot), size=1),
-            Layout(_panel("groups", self._groups(snapshot)), size=len(snapshot.groups) + 3),
+            Layout(
+                _panel("groups", self._groups(snapshot), self._legend_of_groups()),
+                size=len(snapshot.groups) + 3,
+            ),
             Layout(_panel("running", self._running(snapshot)), size=self._slots + 2),
             below,
         )
         below.split_row(
-            Layout(_panel("finished", self._recent(snapshot)), ratio=3),
+            Layout(_panel("finished", self._recent(snapshot), self._legend_of_ends()), ratio=3),
             Layout(_panel("coming next", self._upcoming(snapshot)), ratio=2),
         )
         return whole
+
+    def _legend_of_groups(self) -> Text | None:
+        block = self._glyph("█", "#")
+        return self._legend(
+            (self._glyph("■", "#"), "cyan", "running"),
+            (self._glyph("□", "."), "dim", "free"),
+            (self._glyph("●", "o"), "yellow", "queued"),
+            (block, "green", "completed"),
+            (block, "red", "failed"),
+        )
+
+    def _legend_of_ends(self) -> Text | None:
+        return self._legend(
+            *((self._glyph(mark, plain), style, str(state))
+              for state, (mark, plain, style) in MARKS.items())
+        )  # fmt: skip
+
+    def _legend(self, *entries: tuple[str, str, str]) -> Text | None:
+        """What the symbols mean, where there is room for it."""
+        if self._narrow:
+            return None
+        parts = [Text.assemble((mark, style), " ", meaning) for mark, style, meaning in entries]
+        return Text("  ").join(parts)
 
     def _header(self, snapshot: Snapshot) -> RenderableType:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
@@ -104,7 +130,7 @@ class Screen:
             table.add_column(title, width=QUEUE_SHOWN + 1, no_wrap=True)
         for title in ("completed", "failed", "dead"):
             table.add_column(title, justify="right")
-        table.add_column("", ratio=1)
+        table.add_column("runs", ratio=1, no_wrap=True)
         longest = max((group.completed + group.failed for group in snapshot.groups), default=0)
         for group in snapshot.groups:
             table.add_row(
@@ -212,8 +238,15 @@ class _Share:
         yield bar
 
 
-def _panel(title: str, content: RenderableType) -> Panel:
-    return Panel(Group(content), title=title, title_align="left", border_style="dim")
+def _panel(title: str, content: RenderableType, legend: Text | None = None) -> Panel:
+    return Panel(
+        Group(content),
+        title=title,
+        title_align="left",
+        subtitle=legend,
+        subtitle_align="right",
+        border_style="dim",
+    )
 
 
 def _table(header: bool = True) -> Table:

@@ -1,6 +1,8 @@
 """Runs the demo: a folder, the application, a view of it, and a summary at the end."""
 
 import logging
+import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -127,8 +129,33 @@ def _pause(view: View, seconds: float, stops: Stops) -> bool:
 
 
 def _say_what_next(console: Console, directory: Path | None) -> None:
-    if directory is None:
-        console.print("All of it was temporary; headway demo --directory demo keeps it.")
-    else:
-        console.print(f"Database, data and reports are in {directory}; the same command goes on.")
-    console.print("Next: write the program in README.md to hello.py, then: headway run hello:hw")
+    again = called_as(sys.argv[0], sys.executable)
+    told = (
+        f"All of it was temporary; {again} demo --directory demo keeps it."
+        if directory is None
+        else f"Database, data and reports are in {directory}; the same command goes on."
+    )
+    console.print(told, soft_wrap=True)
+    next_step = "Next: write the program in README.md to hello.py, then:"
+    console.print(f"{next_step} {again} run hello:hw", soft_wrap=True)
+
+
+def called_as(script: str, python: str) -> str:
+    """How to call headway again from this folder, when *python* was called with *script*.
+
+    >>> called_as("/opt/tools/bin/headway", "/opt/tools/bin/python")
+    '/opt/tools/bin/headway'
+    """
+    if Path(script).name == "headway":
+        return _program(script)
+    return f"{_program(python)} -m headway"
+
+
+def _program(path: str) -> str:
+    """Its name where the shell finds it by that, else its path, short if it lies below here."""
+    program = Path(os.path.abspath(path))
+    found = shutil.which(program.name)
+    if found is not None and os.path.abspath(found) == str(program):
+        return program.name
+    here = Path.cwd()
+    return str(program.relative_to(here) if here in program.parent.parents else program)

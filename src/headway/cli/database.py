@@ -1,0 +1,56 @@
+"""The database of a command: its option, and opening it or saying in one line why not."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from headway.errors import DatabaseUnavailable, SettingsError
+from headway.store.engine import Store
+from headway.store.urls import parse_url, shown
+
+
+def database_option(help: str) -> Any:
+    """The option ``--database-url``.
+
+    >>> database_option("The database itself.").metavar
+    'URL'
+    """
+    return typer.Option(metavar="URL", help=help, callback=_not_blank)
+
+
+def _not_blank(address: str | None) -> str | None:
+    if address is not None and not address.strip():
+        raise typer.BadParameter("is empty; leave it out, or give an address")
+    return address
+
+
+def open_database(address: str) -> Store:
+    """Open the database at *address*; whoever asked closes it.
+
+    >>> open_database("sqlite:///headway.db").close()  # doctest: +SKIP
+    """
+    _refuse_read_only(address)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            return Store(address)
+        except RuntimeWarning as ignored:
+            told = f"database_url = {shown(parse_url(address))!r}: not every option is known here"
+            raise SettingsError(f"{told}; leave out what follows the ?") from ignored
+
+
+def _refuse_read_only(address: str) -> None:
+    """SQLite would say so in words of its own, and beside the file it needs two more."""
+    url = parse_url(address)
+    if url.get_backend_name() != "sqlite":
+        return
+    file = Path(str(url.database)).resolve()
+    for path in (file, file.parent):
+        if path.exists() and not os.access(path, os.W_OK):
+            raise DatabaseUnavailable(
+                f"cannot open {shown(url)}: {path} is read-only for this user, and SQLite has to "
+                "write to the file and its folder"
+            )
