@@ -57,6 +57,8 @@ class Observer:
 LEVELS = {
     "execution.failed": logging.WARNING,
     "manifest.dead_lettered": logging.WARNING,
+    "declaration.outdated": logging.WARNING,
+    "declaration.kept_back": logging.WARNING,
     "loop.failed": logging.ERROR,
 }
 
