@@ -12,9 +12,13 @@ COMMAND = (sys.executable, "-m", "headway")
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment without headway's variables."""
+    """This process's environment without headway's variables.
+
+    And without compiled modules: a program that a test rewrites within a second, in the same size,
+    would otherwise be run as it was before.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")}
-    return kept | changes
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1"} | changes
 
 
 def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
