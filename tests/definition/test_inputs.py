@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import typing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -521,3 +522,17 @@ def test_a_type_that_cannot_be_checked_is_refused_when_declared(
 def test_stored_text_is_plain_json_that_anyone_can_read() -> None:
     text = InputType(Bucket).encode(Bucket(1, ["é"]), SUBJECT)
     assert json.loads(text) == {"number": 1, "tables": ["é"]}
+
+
+class PlainRow(typing.TypedDict):
+    name: str
+    rows: typing.NotRequired[int]
+
+
+def test_the_typed_dict_of_the_standard_library_is_an_input_type_too() -> None:
+    kind = InputType(PlainRow)
+    assert kind.decode(kind.encode({"name": "users"}, "x"), "x") == {"name": "users"}
+    assert kind.encode({"name": "users", "rows": 3}, "x") == '{"name":"users","rows":3}'
+    for wrong in ({"rows": 3}, {"name": "users", "rows": "many"}, {"name": "users", "row": 3}):
+        with pytest.raises(InputError, match="x: input field"):
+            kind.encode(wrong, "x")

@@ -142,10 +142,11 @@ def _tolerate_any_text(stream: IO[str] | None) -> None:
 
 
 def _flush(stream: IO[str] | None) -> None:
+    if stream is None:
+        return
     try:
-        if stream is not None:
-            stream.flush()
+        stream.flush()
     except (OSError, ValueError):
         # The reader is gone. Without this the interpreter would complain about it once more.
         with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

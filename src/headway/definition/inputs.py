@@ -7,13 +7,16 @@ lone surrogates. (As keys of a dictionary it cannot carry them either way; they 
 
 import json
 import math
+import sys
+import typing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from types import NoneType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, NotRequired, get_type_hints
 
+import typing_extensions
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from headway.definition.problems import STORAGE, Path, Problem, one_line
@@ -115,7 +118,7 @@ class InputType:
 
 def _adapter(annotation: Any, name: str) -> TypeAdapter[Any]:
     try:
-        adapter = TypeAdapter[Any](annotation)
+        adapter = TypeAdapter[Any](_readable(annotation))
         adapter.rebuild(raise_errors=True)
     except Exception as error:
         reason = one_line(_message(error).partition("\n")[0]).partition(". ")[0]
@@ -124,6 +127,17 @@ def _adapter(annotation: Any, name: str) -> TypeAdapter[Any]:
             "a dataclass, a TypedDict or a builtin type such as dict[str, int]"
         ) from error
     return adapter
+
+
+def _readable(annotation: Any) -> Any:
+    """Before Python 3.12 pydantic reads only the TypedDict of typing_extensions."""
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(annotation):
+        return annotation
+    fields = {
+        name: hint if name in annotation.__required_keys__ else NotRequired[hint]
+        for name, hint in get_type_hints(annotation).items()
+    }
+    return typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[operator]
 
 
 def _declares_extra(schema: Any) -> bool:
