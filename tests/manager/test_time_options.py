@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from headway import RetryPolicy, cron, every, exclude, once
+from headway import Group, Item, RetryPolicy, cron, every, exclude, once
 from headway.domain.execution import ExecutionState
 from headway.domain.schedule import Schedule
+from headway.store.tables import manifest
 from tests.builders import Scene, reasons
 
 MINUTE = timedelta(minutes=1)
@@ -254,3 +256,100 @@ def test_another_kind_of_schedule_leaves_nothing_of_the_last_behind(scene: Scene
     declare(scene, cron("0 * * * *"))
     run(scene, at("13:25"))
     assert ran_for(scene)[-1] == "13:00", "at once, unspread, however late"
+
+
+@pytest.mark.parametrize("then", ["skip", "defer"])
+def test_what_was_queued_before_an_exclusion_does_not_start_inside_it(
+    scene: Scene, then: str
+) -> None:
+    scene.clock.now = at("21:58")
+    night = exclude.window("22:00", "06:00", then=then)
+    declare(scene, cron("59 * * * *"), exclude=[night], first_run="at_first_occurrence")
+    assert "due since" in str(looked_at(scene, at("21:59")))
+    scene.clock.now = at("22:01")
+    result = scene.dispatch()
+    assert result.dispatched == ()
+    assert result.due_in == timedelta(hours=7, minutes=59), "it is known when to look again"
+    [waiting] = scene.history.queued()
+    assert waiting.scheduled_at == at("06:00", day=8)
+    scene.clock.now = at("06:00", day=8)
+    assert len(scene.dispatch().dispatched) == 1
+    scene.run()
+    assert ran_for(scene) == ["21:59"]
+
+
+def test_an_exclusion_at_dispatch_is_read_on_the_manifests_own_clock(scene: Scene) -> None:
+    scene.clock.now = at("20:58")
+    night = exclude.window("22:00", "06:00")
+    declare(scene, every(minutes=1), exclude=[night], tz="Europe/Berlin")
+    assert looked_at(scene, at("20:59")) == "first run"
+    scene.clock.now = at("21:00")  # 22:00 in Berlin
+    assert scene.dispatch().dispatched == ()
+    assert scene.history.queued()[0].scheduled_at == at("05:00", day=8)
+
+
+def test_a_retry_does_not_start_inside_an_exclusion(scene: Scene) -> None:
+    scene.clock.now = at("21:58")
+    scene.failing = {"poll"}
+    options: dict[str, Any] = {"exclude": [exclude.window("22:00", "06:00")]}
+    declare(scene, cron("58 * * * *"), retry=RetryPolicy(5 * MINUTE, 1.0, 5 * MINUTE), **options)
+    run(scene, at("21:58"))
+    scene.failing = set()
+    scene.manage()
+    assert scene.history.queued()[0].scheduled_at == at("22:03")
+    run(scene, at("22:03"))
+    assert ran_for(scene) == []
+    run(scene, at("06:00", day=8))
+    assert ran_for(scene) == ["21:58"]
+
+
+def test_what_a_person_asks_for_starts_inside_an_exclusion(scene: Scene) -> None:
+    scene.clock.now = at("21:00")
+    declare(scene, cron("0 12 * * *"), exclude=[exclude.window("22:00", "06:00")])
+    run(scene, at("21:00"))
+    scene.clock.now = at("23:00")
+    scene.trigger("poll")
+    assert len(scene.dispatch().dispatched) == 1
+
+
+def test_entries_at_rest_hide_none_that_can_run(scene: Scene) -> None:
+    """More of them than a page holds, and before the other in every order."""
+    scene.configure(max_queued_jobs_per_cycle=None)
+    scene.clock.now = at("21:59")
+    resting = {"exclude": [exclude.window("22:00", "06:00")], "group": Group("late", priority=9)}
+    items = [Item(number) for number in range(1100)]
+    scene.app.schedule_many("work", "late", items, cron("0 12 * * *"), **resting)
+    scene.apply()
+    while scene.manage().queued:
+        pass
+    scene.app.schedule("work", "awake", None, every(hours=1))
+    scene.apply()
+    scene.manage()
+    scene.clock.now = at("22:00")
+    [execution_id] = scene.dispatch().dispatched
+    assert scene.execution(execution_id).external_id == "awake"
+
+
+def test_exclusions_that_cannot_be_read_put_the_entry_off(scene: Scene) -> None:
+    scene.clock.now = at("10:00")
+    declare(scene, every(hours=1))
+    scene.manage()
+    with scene.store.writing() as tx:
+        tx.connection.execute(update(manifest).values(exclusions="[{}]"))
+    assert scene.dispatch().dispatched == ()
+    assert scene.history.queued()[0].scheduled_at == at("11:00")
+
+
+def test_do_nothing_does_not_swallow_the_retry_of_a_long_run(scene: Scene) -> None:
+    """The run began in time; that it failed an hour later does not make it a missed one."""
+    scene.clock.now = at("10:00")
+    declare(scene, cron("0 */3 * * *"), misfire="do_nothing", first_run="at_first_occurrence")
+    scene.failing = {"poll"}
+    looked_at(scene, at("12:00"))
+    scene.dispatch()
+    scene.clock.now = at("13:00")
+    scene.run()
+    scene.failing = set()
+    assert "retry 1" in str(looked_at(scene, at("13:00")))
+    run(scene, at("14:00"))
+    assert ran_for(scene) == ["12:00"]

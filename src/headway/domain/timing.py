@@ -95,11 +95,14 @@ def decide_timing(
     settled_until: datetime | None,
     declared_at: datetime,
     now: datetime,
+    *,
+    retrying: bool = False,
 ) -> Due:
     """Return whether to run now, what that run stands for, and when to look again.
 
     *key* names the manifest for its jitter; *declared_at* is when this schedule was first
-    declared, and counts only until something is settled.
+    declared, and counts only until something is settled. *retrying*: its last run failed, so
+    that what is due was not missed, however late it is by now.
 
     >>> from datetime import UTC
     >>> from headway.domain.schedule import cron
@@ -125,7 +128,8 @@ def decide_timing(
     if timing.misfire_policy is MisfirePolicy.CATCH_UP:
         return _caught_up(timing, some, since, first, now, skipped)
     newest = some.newest(since, now) or first
-    due, reason = _judged(timing, when, some.due_time(newest) or when, now)
+    owed = retrying or isinstance(timing.schedule, Once)
+    due, reason = _judged(timing, when, some.due_time(newest) or when, now, owed)
     coalesced = some.count(since, newest) - 1 if due else 0
     following = _next_due(some, newest)
     return Due(due, newest, following, reason, coalesced, skipped if due else newest)
@@ -196,8 +200,10 @@ def _held(some: Occurrences, held: Exclusion, now: datetime, skipped: datetime |
     return Due(False, None, some.due_time(now), reason, skipped_until=skipped)
 
 
-def _judged(timing: Timing, when: datetime, newest: datetime, now: datetime) -> tuple[bool, str]:
-    if isinstance(timing.schedule, Once):
+def _judged(
+    timing: Timing, when: datetime, newest: datetime, now: datetime, owed: bool
+) -> tuple[bool, str]:
+    if owed:
         return True, f"due since {as_text(when)}"
     return judge_misfire(when, newest, now, timing.misfire_policy, timing.misfire_threshold)
 

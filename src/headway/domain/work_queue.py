@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 PRIORITY_MIN = 0
 PRIORITY_MAX = 31
@@ -64,6 +65,17 @@ class NewEntry:
     parents_seen: str | None = None
 
 
+class RestingTimes(NamedTuple):
+    """When a scheduled entry must not start: its manifest's exclusions as stored, and their zone.
+
+    >>> RestingTimes("[]", "UTC").zone
+    'UTC'
+    """
+
+    exclusions: str
+    zone: str
+
+
 @dataclass(frozen=True, slots=True)
 class WorkQueueEntry:
     """One entry as the dispatcher reads it, with what its manifest and group say about it."""
@@ -79,6 +91,7 @@ class WorkQueueEntry:
     group_name: str | None
     group_priority: int
     group_max_active_jobs: int | None
+    resting: RestingTimes | None = None
 
 
 def dispatch_order(entry: WorkQueueEntry) -> tuple[int, int, datetime, int]:

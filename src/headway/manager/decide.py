@@ -86,7 +86,14 @@ def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
         view.schedule, settings.default_misfire_policy, settings.default_misfire_threshold
     )
     declared_at = view.declared_at or now
-    return decide_timing(timing, view.external_id, view.settled_until, declared_at, now)
+    return decide_timing(
+        timing,
+        view.external_id,
+        view.settled_until,
+        declared_at,
+        now,
+        retrying=view.failed_count > 0,
+    )
 
 
 def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:

@@ -6,6 +6,7 @@ from sqlalchemy import (
     ColumnElement,
     Subquery,
     and_,
+    case,
     exists,
     func,
     or_,
@@ -15,11 +16,13 @@ from sqlalchemy import (
 )
 
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.domain.work_queue import AUTOMATIC, EntryStatus
+from headway.domain.work_queue import AUTOMATIC, EntryStatus, Source
 from headway.store.tables import dead_letter, execution, manifest, manifest_group, work_queue
 from headway.store.transaction import Transaction, among, word
 
 QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
+# Exclusions are about what runs by time: what a person asks for, or a parent, is not held up.
+SCHEDULED = work_queue.c.source == word(Source.SCHEDULE)
 # In the words of the index: SQLAlchemy's "single_flight = 1" would keep SQLite from using it.
 SINGLE_FLIGHT = text(f"{execution.name}.single_flight")
 
@@ -58,6 +61,8 @@ def _eligible(tx: Transaction, workflows: Collection[str] | None) -> Subquery:
             work_queue.c.created_at,
             work_queue.c.manifest_id,
             work_queue.c.group_id,
+            case((SCHEDULED, manifest.c.exclusions)).label("exclusions"),
+            manifest.c.time_zone,
             manifest.c.external_id,
             manifest_group.c.name.label("group_name"),
             func.coalesce(manifest_group.c.priority, 0).label("group_priority"),

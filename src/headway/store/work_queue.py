@@ -3,7 +3,7 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,12 +25,13 @@ from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import (
     EntryStatus,
     NewEntry,
+    RestingTimes,
     Source,
     WorkQueueEntry,
     dispatch_order,
 )
 from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED, ranked_in_group
+from headway.store.eligibility import QUEUED, SCHEDULED, ranked_in_group
 from headway.store.tables import (
     execution,
     manifest,
@@ -132,7 +133,24 @@ def _entry(row: Any) -> WorkQueueEntry:
         group_name=row.group_name,
         group_priority=row.group_priority,
         group_max_active_jobs=row.group_max_active_jobs,
+        resting=RestingTimes(row.exclusions, row.time_zone or "UTC") if row.exclusions else None,
     )
+
+
+def rest(tx: Transaction, until: Mapping[RestingTimes, datetime]) -> None:
+    """Put off every scheduled entry whose manifest has these exclusions, until they end."""
+    for times, moment in until.items():
+        excluded = select(manifest.c.id).where(
+            manifest.c.exclusions == times.exclusions,
+            func.coalesce(manifest.c.time_zone, "UTC") == times.zone,
+        )
+        earlier = or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at < moment)
+        chosen = and_(QUEUED, SCHEDULED, earlier, work_queue.c.manifest_id.in_(excluded))
+        tx.connection.execute(
+            update(work_queue)
+            .where(locked_in_order(work_queue, chosen, wait=False))
+            .values(scheduled_at=moment)
+        )
 
 
 # What an execution takes over from its entry, under the execution's names.
