@@ -12,9 +12,17 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.postgres_server import PostgresUnavailable, shared_server
+from tests.rules_ran import PAGE, RulesRan, is_whole, named_tests
 
 hypothesis.settings.register_profile("headway", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("headway")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(
+            RulesRan(named_tests(PAGE.read_text("utf-8")), is_whole(config))
+        )
 
 
 @pytest.fixture(scope="session")

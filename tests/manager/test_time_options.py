@@ -316,9 +316,10 @@ def test_entries_at_rest_hide_none_that_can_run(scene: Scene) -> None:
     """More of them than a page holds, and before the other in every order."""
     scene.configure(max_queued_jobs_per_cycle=None)
     scene.clock.now = at("21:59")
-    resting = {"exclude": [exclude.window("22:00", "06:00")], "group": Group("late", priority=9)}
+    night, first = exclude.window("22:00", "06:00"), Group("late", priority=9)
     items = [Item(number) for number in range(1100)]
-    scene.app.schedule_many("work", "late", items, cron("0 12 * * *"), **resting)
+    noon = cron("0 12 * * *")
+    scene.app.schedule_many("work", "late", items, noon, exclude=[night], group=first)
     scene.apply()
     while scene.manage().queued:
         pass

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from headway import every
+from headway import Run, every
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.store.tables import dead_letter, dependency, manifest_state
+from headway.store.tables import dead_letter, dependency, manifest_state, work_queue
 from tests.builders import Scene, names, reasons
 
 NEW_SUCCESS = "new success of 'extract'"
@@ -130,6 +130,54 @@ def test_what_happens_when(scene: Scene, row: str) -> None:
     result = scene.manage()
     assert reasons(result)["load"] == reason
     assert names(scene.history.queued()).count("load") == before + queued
+
+
+class Activating:
+    """``extract`` activates ``load`` with each of *inputs* while it runs."""
+
+    def __init__(self, scene: Scene, *inputs: int) -> None:
+        self.scene, self.inputs, self.given = scene, inputs, list[int]()
+        scene.app.workflow("activate")(self.activate)
+        scene.app.workflow("take")(self.take)
+        chain = scene.app.schedule("activate", "extract", None, every(hours=1))
+        chain.then_include("take", "load", 0, dormant=True)
+        scene.apply()
+
+    def activate(self, run: Run) -> None:
+        for number in self.inputs:
+            run.activate("load", number)
+
+    def take(self, number: int) -> None:
+        self.given.append(number)
+
+    def entries(self) -> list[tuple[str, str]]:
+        with self.scene.store.reading() as tx:
+            columns = (work_queue.c.source, work_queue.c.input)
+            return [(row.source, row.input) for row in tx.connection.execute(select(*columns))]
+
+
+def test_an_activated_dormant_dependent_gets_an_entry_with_the_runtime_input(scene: Scene) -> None:
+    activating = Activating(scene, 7)
+    scene.cycle()
+    assert activating.entries() == [("activation", "7")]
+    scene.dispatch()
+    scene.run()
+    assert activating.given == [7]
+
+
+def test_an_activation_is_skipped_while_the_dependent_is_queued(scene: Scene) -> None:
+    activating = Activating(scene, 7, 8)
+    scene.cycle()
+    assert activating.entries() == [("activation", "7")]
+
+
+def test_an_activation_is_skipped_while_the_dependent_is_active(scene: Scene) -> None:
+    activating = Activating(scene, 7)
+    scene.cycle()
+    scene.dispatch()
+    assert [one.external_id for one in scene.claim()] == ["load"]
+    parent_succeeds(scene)
+    assert activating.entries() == []
 
 
 def test_a_resolved_dead_letter_lets_the_dependent_run_again(scene: Scene) -> None:

@@ -1,16 +1,20 @@
-"""docs/reference/rules.md names only tests that exist, and one for each rule."""
+"""docs/reference/rules.md names only tests that exist and run, and one for each rule."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from tests.rules_ran import PAGE, RulesRan
+
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reference" / "rules.md"
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 NUMBERED = re.compile(r"^\| (\d+) \| (.+) \|$", re.M)
 NAMED = sorted(set(TEST.findall(PAGE.read_text("utf-8"))))
@@ -42,3 +46,37 @@ def test_nothing_is_named_that_does_not_look_like_a_test() -> None:
     assert len(re.findall(r"tests/\S+::", PAGE.read_text("utf-8"))) == len(
         TEST.findall(PAGE.read_text("utf-8"))
     )
+
+
+def report(name: str, outcome: Literal["passed", "failed", "skipped"]) -> pytest.TestReport:
+    return pytest.TestReport(name, (name, 1, name), {}, outcome, None, "call")
+
+
+def test_a_named_test_that_did_not_run_and_pass_fails_the_whole_run() -> None:
+    named = frozenset({"tests/a.py::test_one", "tests/a.py::test_two", "tests/a.py::test_three"})
+    checker = RulesRan(named, whole=True)
+    checker.pytest_runtest_logreport(report("tests/a.py::test_one[sqlite]", "passed"))
+    checker.pytest_runtest_logreport(report("tests/a.py::test_two[sqlite]", "failed"))
+    assert checker.missing == ["tests/a.py::test_three", "tests/a.py::test_two"]
+    assert RulesRan(named, whole=False).missing == []
+
+
+def test_the_whole_run_is_checked(tmp_path: Path) -> None:
+    """A real run of a suite whose rules name one test that is there and one that is not."""
+    suite = tmp_path / "tests"
+    suite.mkdir()
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\npythonpath = .\n")
+    (suite / "test_a.py").write_text("def test_one(): pass\n")
+    (suite / "conftest.py").write_text(
+        "from rules_ran import RulesRan, is_whole\n"
+        "def pytest_configure(config):\n"
+        "    named = frozenset({'tests/test_a.py::test_one', 'tests/test_a.py::test_gone'})\n"
+        "    config.pluginmanager.register(RulesRan(named, is_whole(config)))\n"
+    )
+    (tmp_path / "rules_ran.py").write_text((ROOT / "tests" / "rules_ran.py").read_text("utf-8"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    whole = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert whole.returncode == 1
+    assert "RULE NOT SHOWN  tests/test_a.py::test_gone" in whole.stdout
+    picked = subprocess.run([*command, "-k", "one"], cwd=tmp_path, capture_output=True, text=True)
+    assert picked.returncode == 0
