@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack, overload
 from headway.config import Settings, unknown_variables
 from headway.definition.builder import Chain
 from headway.definition.collection import Collection
+from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
 from headway.definition.options import ScheduleOptions
 from headway.definition.registry import Reference, Registry
@@ -181,6 +182,16 @@ class Headway:
             if self._runtime is None:
                 self._runtime = Runtime(self.name, self.registry, self.open_store())
         return self._runtime
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Manifests that failed too often: to be looked at, requeued or acknowledged.
+
+        >>> hw = Headway()
+        >>> hw.dead_letters.acknowledge_all("known and mended")  # doctest: +SKIP
+        Resolutions(count=2, message='2 acknowledged')
+        """
+        return self.runtime.dead_letters
 
     def trigger(
         self,

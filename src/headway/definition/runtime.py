@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Unpack
 
+from headway.definition.interventions import DeadLetters
 from headway.definition.making import Batch, Item, Made, Maker
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference, Registry
@@ -37,6 +38,7 @@ class Runtime:
         self._registry = registry
         self._maker = Maker(registry)
         self._store = store
+        self.dead_letters = DeadLetters(store)
 
     @contextmanager
     def _joined(self, connection: Any) -> Iterator[Transaction]:

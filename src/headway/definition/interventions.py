@@ -1,0 +1,159 @@
+"""What people do about dead letters: ``hw.dead_letters`` of an application."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from headway.domain.dead_letter import DeadLetter
+from headway.domain.text import printable, shown
+from headway.errors import DefinitionError
+from headway.store import dead_letters, resolution
+from headway.store.engine import Store
+from headway.store.notifications import notify_at_commit
+
+NOTE_LIMIT = 2000
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What became of the wish to resolve one dead letter.
+
+    >>> Resolution(True, "requeued as entry 9", entry_id=9).success
+    True
+    """
+
+    success: bool
+    message: str
+    entry_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Resolutions:
+    """What became of the wish to resolve several.
+
+    >>> Resolutions(2, "2 acknowledged").count
+    2
+    """
+
+    count: int
+    message: str
+
+
+class DeadLetters:
+    """The manifests that failed too often and wait for a person.
+
+    >>> hw.dead_letters.requeue(7)  # doctest: +SKIP
+    Resolution(success=True, message='requeued as entry 9', entry_id=9)
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def awaiting(self) -> list[DeadLetter]:
+        """Those that wait, oldest first.
+
+        >>> [letter.external_id for letter in hw.dead_letters.awaiting()]  # doctest: +SKIP
+        ['load-orders']
+        """
+        with self._store.reading() as tx:
+            return dead_letters.awaiting(tx)
+
+    def requeue(self, letter: int, note: str | None = None) -> Resolution:
+        """Run what failed once more, with the input that failed, and count failures anew.
+
+        >>> hw.dead_letters.requeue(7, "the server is back").success  # doctest: +SKIP
+        True
+        """
+        made = self._requeue([checked_id(letter)], note)
+        if letter not in made:
+            return _not_found(letter)
+        return Resolution(True, f"requeued as entry {made[letter]}", made[letter])
+
+    def requeue_many(self, letters: Collection[int], note: str | None = None) -> Resolutions:
+        """The same for several; those resolved already are left out.
+
+        >>> hw.dead_letters.requeue_many([7, 8]).count  # doctest: +SKIP
+        2
+        """
+        return _several(len(self._requeue(_checked_ids(letters), note)), "requeued")
+
+    def requeue_all(self, note: str | None = None) -> Resolutions:
+        """The same for every dead letter that waits.
+
+        >>> hw.dead_letters.requeue_all().message  # doctest: +SKIP
+        '2 requeued'
+        """
+        return _several(len(self._requeue(None, note)), "requeued")
+
+    def acknowledge(self, letter: int, note: str | None = None) -> Resolution:
+        """Leave it at the failure: the manifest goes on with its next occurrence.
+
+        >>> hw.dead_letters.acknowledge(7, "the table is gone").message  # doctest: +SKIP
+        'acknowledged'
+        """
+        done = self._acknowledge([checked_id(letter)], note)
+        return Resolution(True, "acknowledged") if done else _not_found(letter)
+
+    def acknowledge_many(self, letters: Collection[int], note: str | None = None) -> Resolutions:
+        """The same for several; those resolved already are left out.
+
+        >>> hw.dead_letters.acknowledge_many([7, 8], "known").count  # doctest: +SKIP
+        2
+        """
+        return _several(len(self._acknowledge(_checked_ids(letters), note)), "acknowledged")
+
+    def acknowledge_all(self, note: str | None = None) -> Resolutions:
+        """The same for every dead letter that waits.
+
+        >>> hw.dead_letters.acknowledge_all().count  # doctest: +SKIP
+        2
+        """
+        return _several(len(self._acknowledge(None, note)), "acknowledged")
+
+    def _requeue(self, letters: Collection[int] | None, note: str | None) -> dict[int, int]:
+        with self._store.writing() as tx:
+            made = resolution.requeue(tx, letters, _checked_note(note))
+            notify_at_commit(tx)
+        return made
+
+    def _acknowledge(self, letters: Collection[int] | None, note: str | None) -> list[int]:
+        with self._store.writing() as tx:
+            done = resolution.acknowledge(tx, letters, _checked_note(note))
+            notify_at_commit(tx)
+        return done
+
+
+def checked_id(letter: object) -> int:
+    """Return *letter* if it can be the id of a dead letter.
+
+    >>> checked_id(7)
+    7
+    """
+    if isinstance(letter, bool) or not isinstance(letter, int) or not 0 < letter < 2**63:
+        raise DefinitionError(
+            f"dead letter = {shown(letter)}: must be its id, a positive number; for example 7"
+        )
+    return letter
+
+
+def _checked_ids(letters: object) -> list[int]:
+    if isinstance(letters, str) or not isinstance(letters, Collection):
+        raise DefinitionError(
+            f"dead letters = {shown(letters)}: must be a list of ids; for example [7, 8]"
+        )
+    return [checked_id(letter) for letter in letters]
+
+
+def _checked_note(note: object) -> str | None:
+    if note is not None and not isinstance(note, str):
+        raise DefinitionError(
+            f"note = {shown(note)}: must be text; for example 'the server is back'"
+        )
+    return None if note is None else printable(note, NOTE_LIMIT)
+
+
+def _not_found(letter: int) -> Resolution:
+    return Resolution(False, f"dead letter {letter} was not found or is already resolved")
+
+
+def _several(count: int, done: str) -> Resolutions:
+    return Resolutions(count, f"{count} {done}")

@@ -1,0 +1,131 @@
+"""Resolving dead letters: run again what failed, or leave it at that; a person decides.
+
+Only letters that still wait are touched: of two people who resolve one letter, one wins.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, func, insert, select, true, update
+
+from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.work_queue import Source
+from headway.store.edges import consume, parents_seen
+from headway.store.settling import SCHEDULED, lock_states, settled_until
+from headway.store.tables import (
+    dead_letter,
+    execution_history,
+    manifest,
+    manifest_state,
+    work_queue,
+)
+from headway.store.transaction import Transaction, among, locked_in_order, word
+from headway.store.wakes import Scope, leave_wakes
+
+AWAITING = dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION)
+
+
+def requeue(tx: Transaction, letters: Collection[int] | None, note: str | None) -> dict[int, int]:
+    """Queue what failed once more, with the input that failed; returns letter → queue entry.
+
+    None means every letter that waits. Those of removed manifests are left: nothing runs them.
+    """
+    resolved = _resolve(tx, _of_living(tx, letters), DeadLetterStatus.RETRIED, note)
+    _forget_failures(tx, resolved)
+    entries = [_entry(tx, row, failed) for row, failed in _with_failures(tx, resolved)]
+    made = {}
+    for entry in entries:
+        statement = insert(work_queue).values(entry).returning(work_queue.c.id)
+        made[entry["dead_letter_id"]] = tx.connection.execute(statement).scalar_one()
+    return made
+
+
+def acknowledge(tx: Transaction, letters: Collection[int] | None, note: str | None) -> list[int]:
+    """Leave it at the failure: what it was to run for counts as dealt with; returns the letters.
+
+    None means every letter that waits. The manifest goes on with its next occurrence.
+    """
+    resolved = _resolve(tx, _chosen(tx, letters), DeadLetterStatus.ACKNOWLEDGED, note)
+    _forget_failures(tx, resolved)
+    states = lock_states(tx, [row.manifest_id for row in resolved])
+    for row, failed in _with_failures(tx, resolved):
+        _count_as_dealt_with(tx, states[row.manifest_id], failed)
+    return [row.id for row in resolved]
+
+
+def _chosen(tx: Transaction, letters: Collection[int] | None) -> ColumnElement[bool]:
+    return AWAITING & (true() if letters is None else among(tx, dead_letter.c.id, letters))
+
+
+def _of_living(tx: Transaction, letters: Collection[int] | None) -> ColumnElement[bool]:
+    living = select(manifest.c.id).where(manifest.c.removed_at.is_(None))
+    return and_(_chosen(tx, letters), dead_letter.c.manifest_id.in_(living))
+
+
+def _resolve(
+    tx: Transaction, chosen: ColumnElement[bool], status: DeadLetterStatus, note: str | None
+) -> list[Any]:
+    statement = (
+        update(dead_letter)
+        .where(locked_in_order(dead_letter, chosen))
+        .values(status=status.value, resolved_at=tx.now, resolution_note=note)
+        .returning(*dead_letter.c)
+    )
+    return sorted(tx.connection.execute(statement).all(), key=lambda row: int(row.id))
+
+
+def _forget_failures(tx: Transaction, resolved: Sequence[Any]) -> None:
+    """Count failures anew from here, and have the manager look: the guard is lifted."""
+    manifests = sorted(row.manifest_id for row in resolved)
+    if not manifests:
+        return
+    lock_states(tx, manifests)
+    newest = (
+        select(func.coalesce(func.max(execution_history.c.id), manifest_state.c.failures_after))
+        .where(execution_history.c.manifest_id == manifest_state.c.manifest_id)
+        .scalar_subquery()
+    )
+    chosen = among(tx, manifest_state.c.manifest_id, manifests)
+    tx.connection.execute(update(manifest_state).where(chosen).values(failures_after=newest))
+    leave_wakes(tx, [(key, Scope.SELF) for key in manifests])
+
+
+def _with_failures(tx: Transaction, resolved: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Each letter with the execution that failed last, or None where it is kept no longer."""
+    ids = [row.execution_id for row in resolved if row.execution_id is not None]
+    statement = select(execution_history).where(among(tx, execution_history.c.id, ids))
+    failed = {row.id: row for row in tx.connection.execute(statement)}
+    return [(row, failed.get(row.execution_id)) for row in resolved]
+
+
+def _entry(tx: Transaction, row: Any, failed: Any) -> dict[str, Any]:
+    of_manifest = select(manifest, parents_seen(tx, manifest.c.id).label("seen"))
+    found = tx.connection.execute(of_manifest.where(manifest.c.id == row.manifest_id)).one()
+    return {
+        "manifest_id": found.id,
+        "group_id": found.group_id,
+        "workflow": found.workflow,
+        "input_type": found.input_type,
+        "input": found.input if row.input is None else row.input,
+        "source": Source.REQUEUE.value,
+        "priority": found.priority,
+        "created_at": tx.now,
+        "scheduled_for": _occurrence(failed),
+        "parents_seen": found.seen,
+        "dead_letter_id": row.id,
+    }
+
+
+def _count_as_dealt_with(tx: Transaction, state: Any, failed: Any) -> None:
+    """As a success would: its own occurrence and what came due since, and the parents it saw."""
+    occurrence = _occurrence(failed) or state.settled_until or tx.now
+    tx.connection.execute(
+        update(manifest_state)
+        .where(manifest_state.c.manifest_id == state.manifest_id)
+        .values(settled_until=settled_until(tx, state, occurrence))
+    )
+    consume(tx, [None if failed is None else failed.parents_seen])
+
+
+def _occurrence(failed: Any) -> Any:
+    return failed.scheduled_for if failed is not None and failed.source in SCHEDULED else None

@@ -1,0 +1,123 @@
+"""What the end of a run means for its manifest: last success, settled occurrences, wake-ups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+
+from headway.domain.execution import Execution, ExecutionState
+from headway.domain.timing import settled_by_success
+from headway.domain.work_queue import Source
+from headway.errors import HeadwayError
+from headway.store.manifest_rows import schedule_of, time_of
+from headway.store.tables import manifest, manifest_state
+from headway.store.transaction import Transaction, among
+from headway.store.wakes import Scope, leave_wakes
+
+# A success of these settles the occurrence it stood for.
+SCHEDULED = frozenset({Source.SCHEDULE, Source.REQUEUE})
+
+
+def settle_ended(tx: Transaction, ended: Sequence[tuple[int, Execution]]) -> None:
+    """Write what the ended runs mean for their manifests, and ask the manager to look again."""
+    successes = {key: one for key, one in ended if one.state is ExecutionState.COMPLETED}
+    cancelled = {key: one for key, one in ended if one.state is ExecutionState.CANCELLED}
+    if successes or cancelled:
+        states = lock_states(tx, {*successes, *cancelled})
+        _record_successes(tx, successes, states)
+        _consume_occurrences(tx, cancelled, states)
+    wakes = [(key, Scope.SELF) for key, _ in ended]
+    leave_wakes(tx, wakes + [(key, Scope.CHILDREN) for key in successes])
+
+
+def lock_states(tx: Transaction, manifest_ids: Iterable[int]) -> dict[int, Any]:
+    """The states of manifests with their definitions, locked until the transaction ends."""
+    statement = (
+        select(
+            manifest_state.c.manifest_id,
+            manifest_state.c.settled_until,
+            manifest_state.c.failures_after,
+            manifest,
+        )
+        .join(manifest)
+        .where(among(tx, manifest_state.c.manifest_id, manifest_ids))
+        .order_by(manifest_state.c.manifest_id)
+        .with_for_update(of=manifest_state, key_share=True)
+    )
+    return {row.manifest_id: row for row in tx.connection.execute(statement)}
+
+
+def _record_successes(
+    tx: Transaction, successes: Mapping[int, Execution], states: Mapping[int, Any]
+) -> None:
+    rows = [
+        {
+            "b_manifest_id": key,
+            "b_settled_until": _settled_by_success(tx, one, states[key]),
+            "b_failures_after": max(one.id, states[key].failures_after),
+        }
+        for key, one in successes.items()
+        if key in states
+    ]
+    if not rows:
+        return
+    tx.connection.execute(
+        update(manifest_state)
+        .where(manifest_state.c.manifest_id == bindparam("b_manifest_id"))
+        .values(
+            settled_until=bindparam("b_settled_until"),
+            failures_after=bindparam("b_failures_after"),
+            last_success_at=tx.now,
+            success_seq=manifest_state.c.success_seq + 1,
+        ),
+        rows,
+    )
+    scheduled = [key for key, one in successes.items() if one.source in SCHEDULED]
+    _disable_done(tx, [key for key in scheduled if states[key].schedule_kind == "once"])
+
+
+def _settled_by_success(tx: Transaction, one: Execution, state: Any) -> datetime | None:
+    """A scheduled success settles all that came due while it ran; a manual one only intervals."""
+    scheduled_for = one.scheduled_for if one.source in SCHEDULED else None
+    return settled_until(tx, state, scheduled_for)
+
+
+def settled_until(tx: Transaction, state: Any, scheduled_for: datetime | None) -> datetime | None:
+    """Up to when a locked *state* is settled once its run for *scheduled_for* is dealt with."""
+    settled: datetime | None = state.settled_until
+    try:
+        timing = time_of(state).timing(schedule_of(state))
+    except HeadwayError:
+        return settled  # a row somebody edited: the manager says what is wrong with it
+    return settled_by_success(timing, state.external_id, settled, scheduled_for, tx.now)
+
+
+def _consume_occurrences(
+    tx: Transaction, cancelled: Mapping[int, Execution], states: Mapping[int, Any]
+) -> None:
+    """A cancelled run is not repeated: its own occurrence counts as dealt with."""
+    rows = [
+        {
+            "b_manifest_id": key,
+            "b_settled_until": max(
+                one.scheduled_for, states[key].settled_until or one.scheduled_for
+            ),
+        }
+        for key, one in cancelled.items()
+        if key in states and one.scheduled_for is not None
+    ]
+    if rows:
+        tx.connection.execute(
+            update(manifest_state)
+            .where(manifest_state.c.manifest_id == bindparam("b_manifest_id"))
+            .values(settled_until=bindparam("b_settled_until")),
+            rows,
+        )
+
+
+def _disable_done(tx: Transaction, manifest_ids: Sequence[int]) -> None:
+    """A once-manifest whose occurrence succeeded is switched off and stays for the record."""
+    if manifest_ids:
+        done = among(tx, manifest.c.id, manifest_ids)
+        tx.connection.execute(update(manifest).where(done).values(enabled=False))
