@@ -99,8 +99,12 @@ class Settings(BaseModel):
     default_job_timeout: Period = _default(
         timedelta(minutes=20), "Time a run may take before it fails as JobTimeout, a duration."
     )
+    cancel_grace: Period = _default(
+        timedelta(seconds=60), "Time a run has to stop once its timeout is over, a duration."
+    )
     stale_pending_timeout: Period = _default(
-        timedelta(minutes=20), "Time a dispatched run may wait for its start, a duration."
+        timedelta(minutes=20),
+        "Time a dispatched run may wait while no worker starts anything, a duration.",
     )
     stale_in_progress_timeout: Period = _default(
         timedelta(minutes=60),

@@ -57,6 +57,7 @@ class Observer:
 LEVELS = {
     "execution.failed": logging.WARNING,
     "manifest.dead_lettered": logging.WARNING,
+    "manifest.refused": logging.WARNING,
     "declaration.outdated": logging.WARNING,
     "declaration.kept_back": logging.WARNING,
     "loop.failed": logging.ERROR,

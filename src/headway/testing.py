@@ -28,7 +28,7 @@ from headway.history import History
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.runner.job_runner import JobRunner
 from headway.servers.local import LocalServer
-from headway.store import declarations, wakes, work_queue
+from headway.store import declarations, delays, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.migrate import current_version, migrate
 from headway.store.reading import ManifestOverview, QueuedEntry
@@ -218,7 +218,7 @@ class Sandbox:
     def _next_event(self) -> datetime | None:
         """When the manager or the dispatcher has something to do again."""
         with self.store.reading() as tx:
-            moments = wakes.next_wake_at(tx), work_queue.next_scheduled_at(tx)
+            moments = wakes.next_wake_at(tx), delays.next_scheduled_at(tx)
         return min((moment for moment in moments if moment is not None), default=None)
 
     def enqueue(self, workflow: Reference, input: Any = None) -> int:

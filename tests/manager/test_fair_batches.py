@@ -1,5 +1,6 @@
 """Seed 003, group-fair batching: no group crowds out another, and no slot is wasted."""
 
+import math
 from collections import Counter
 from datetime import timedelta
 
@@ -8,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import Group, every
-from headway.domain.fairness import fair_shares
+from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import ManifestDispatchView
+from headway.manager.cycle import ManifestManager
 from headway.manager.decide import Decision, Verdict, keep_to_shares
 from tests.builders import START, Scene
 
@@ -65,6 +67,21 @@ def test_what_is_left_over_goes_to_the_highest_priority_first(
 
     for group in above_base:
         assert not any(groups[other][1] > groups[group][1] for other in hungry if base)
+
+
+@given(GROUPS, st.integers(1, 5), st.integers(0, 20))
+def test_no_group_waits_for_ever_when_groups_outnumber_the_places(
+    groups: dict[int, tuple[int, int]], limit: int, turn: int
+) -> None:
+    """Each has more due than will ever be served, and still comes round (W29)."""
+    wanted = dict.fromkeys(groups, 1000)
+    priorities = {group: priority for group, (_, priority) in groups.items()}
+    served = set()
+    for _ in range(math.ceil(len(groups) / limit)):
+        shares = fair_shares(wanted, priorities, limit, turn)
+        turn = last_served(shares, turn)
+        served |= {group for group, share in shares.items() if share}
+    assert served == groups.keys()
 
 
 def due(manifest_id: int, group_id: int, priority: int, overdue: int) -> Decision:
@@ -180,3 +197,18 @@ def test_null_queues_everything_at_once(scene: Scene) -> None:
     scene.apply()
 
     assert scene.manage().queued == 300
+
+
+def test_groups_of_low_priority_come_round_although_others_are_always_due(scene: Scene) -> None:
+    scene.configure(max_work_queue_entries_per_cycle=2)
+    for number in range(5):
+        for item in range(10):
+            group = Group(f"group-{number}", priority=9 - number)
+            scene.app.schedule("work", f"{group.name}-{item}", None, every(hours=1), group=group)
+    scene.apply()
+    manager = ManifestManager(scene.store, scene.app.settings, scene.app.observer)
+
+    for _ in range(3):
+        assert manager.run_once().queued == 2
+
+    assert queued_by_group(scene).keys() == {f"group-{number}" for number in range(5)}

@@ -3,10 +3,15 @@
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import text
+
 from headway import Group, every
 from headway.domain.execution import ExecutionState, FailureCode, Outcome
+from headway.domain.work_queue import NewEntry, Source
 from headway.manager.cycle import MANIFEST_MANAGER, ManifestManager
-from headway.store import executions, outcomes
+from headway.store import executions, outcomes, servers, work_queue
+from headway.store.servers import ServerProcess
+from headway.store.tables import work_queue as queue_table
 from tests.builders import OWNER, START, Scene, names, reasons
 
 FAILED = ExecutionState.FAILED
@@ -149,6 +154,53 @@ def test_runs_without_a_manifest_are_reaped_too(scene: Scene) -> None:
 
     assert (result.reaped_pending, result.reaped_in_progress) == (1, 1)
     assert len(scene.ended(FAILED)) == 2
+
+
+def serve(scene: Scene, workflow: str = "work") -> None:
+    """A worker says that it lives and knows a workflow."""
+    process = ServerProcess(OWNER, "host", 1, ["worker"], [workflow], slots=1)
+    with scene.store.writing() as tx:
+        servers.keep_alive(tx, process, timedelta(seconds=90))
+
+
+def finish_one(scene: Scene) -> None:
+    """The one slow worker ends what it runs and takes the next."""
+    with scene.store.writing() as tx:
+        owned = executions.owned_by(tx, OWNER)
+        outcomes.finish(tx, OWNER, dict.fromkeys(owned, Outcome(ExecutionState.COMPLETED)))
+    scene.claim(limit=1)
+
+
+def test_5000_pending_behind_one_slow_worker_are_not_stale_until_it_is_dead(scene: Scene) -> None:
+    ids = scene.enqueue(*[NewEntry("work", Source.AD_HOC, "null")] * 5000)
+    with scene.store.writing() as tx:
+        work_queue.dispatch(tx, ids)
+    for _ in range(30):
+        serve(scene)
+        finish_one(scene)
+        scene.clock.advance(minutes=1)
+        assert scene.manage().reaped_pending == 0
+
+    scene.clock.advance(minutes=20)
+    assert scene.manage().reaped_pending == 5000 - 30
+
+
+def test_a_worker_that_lives_but_starts_nothing_does_not_keep_what_waits(scene: Scene) -> None:
+    scene.pending("work")
+    scene.clock.advance(minutes=21)
+    serve(scene)
+    assert scene.manage().reaped_pending == 1
+
+
+def test_workers_that_do_not_know_a_workflow_do_not_keep_what_waits_for_it(scene: Scene) -> None:
+    scene.pending("unheard-of")
+    scene.clock.advance(minutes=21)
+    scene.pending("work")
+    serve(scene)
+    scene.claim()
+    assert [one.workflow for one in scene.history.executions()] == ["unheard-of", "work"]
+    assert scene.manage().reaped_pending == 1
+    assert [one.workflow for one in scene.ended(FAILED)] == ["unheard-of"]
 
 
 def test_stale_pending_dead_letters_in_the_same_cycle(scene: Scene) -> None:
@@ -296,3 +348,47 @@ def test_max_active_jobs_is_not_enforced_by_the_manager(scene: Scene) -> None:
     scene.apply()
 
     assert scene.manage().queued == 5
+
+
+def curse(scene: Scene, external_id: str) -> None:
+    """The database itself refuses any entry of this manifest."""
+    manifest_id, _ = scene.ids_of(external_id)
+    with scene.store.writing() as tx:
+        if tx.on_postgresql:
+            tx.connection.execute(
+                text(
+                    f"ALTER TABLE {queue_table.name} "
+                    f"ADD CONSTRAINT cursed CHECK (manifest_id <> {manifest_id})"
+                )
+            )
+        else:
+            tx.connection.exec_driver_sql(
+                f"CREATE TRIGGER cursed BEFORE INSERT ON {queue_table.name} "
+                f"WHEN NEW.manifest_id = {manifest_id} "
+                "BEGIN SELECT RAISE(ABORT, 'cursed'); END"
+            )
+
+
+def test_one_bad_entry_never_costs_the_others(scene: Scene) -> None:
+    for number in range(10):
+        declare(scene, f"load-{number}")
+    curse(scene, "load-3")
+
+    assert scene.manage().queued == 9
+
+    assert "load-3" not in names(scene.history.queued())
+    [refused] = scene.events.named("manifest.refused")
+    assert refused.fields["external_id"] == "load-3" and "cursed" in refused.fields["error"]
+    assert scene.manifest("load-3").wake_at == START + timedelta(minutes=1), "it is tried again"
+
+
+def test_every_entry_refused_costs_none_of_the_cycles_other_work(scene: Scene) -> None:
+    declare(scene, "load-0")
+    declare(scene, "load-1")
+    start(scene)
+    curse(scene, "load-0")
+    scene.clock.advance(hours=3)
+
+    result = scene.manage()
+
+    assert (result.reaped_in_progress, result.queued) == (2, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from headway.domain.manifest import Group
 from headway.domain.work_queue import Source, WorkQueueEntry
-from headway.store import executions, work_queue
+from headway.store import delays, executions, work_queue
 from headway.store.engine import Store
 from tests.store.factories import (
     NOON,
@@ -114,15 +114,15 @@ def test_a_delayed_entry_waits_for_its_time(store: Store, clock: Clock) -> None:
     queue(store, "load", scheduled_at=NOON + timedelta(hours=1))
     assert [entry.source for entry in ready(store)] == [Source.TRIGGER]
     with store.reading() as tx:
-        assert work_queue.next_scheduled_at(tx) == NOON + timedelta(minutes=30)
+        assert delays.next_scheduled_at(tx) == NOON + timedelta(minutes=30)
     clock.advance(minutes=30)
     assert [entry.source for entry in ready(store)] == [Source.SCHEDULE]
     with store.reading() as tx:
-        assert work_queue.next_scheduled_at(tx) == NOON + timedelta(hours=1)
+        assert delays.next_scheduled_at(tx) == NOON + timedelta(hours=1)
     clock.advance(minutes=30)
     assert names(ready(store)) == ["extract", "load"]
     with store.reading() as tx:
-        assert work_queue.next_scheduled_at(tx) is None
+        assert delays.next_scheduled_at(tx) is None
 
 
 @pytest.mark.parametrize("source", [Source.SCHEDULE, Source.ACTIVATION, Source.TRIGGER])

@@ -16,7 +16,7 @@ from psycopg.sql import Literal
 from sqlalchemy import event, insert, text
 
 from headway.domain.work_queue import NewEntry, Source
-from headway.store import executions, manifests, outcomes, wakes, work_queue
+from headway.store import delays, executions, manifests, outcomes, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.tables import execution, manifest_state, schema
@@ -100,7 +100,7 @@ def test_the_reapers_fifty_times_on_one_connection(hot_store: Store) -> None:
             assert [one.id for one in outcomes.fail_stale_pending(tx, tx.now + timedelta(1))] == [
                 stale
             ]
-            assert work_queue.next_scheduled_at(tx) is None
+            assert delays.next_scheduled_at(tx) is None
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode, Outcome
 from headway.errors import IllegalTransition
-from headway.store import executions, outcomes, work_queue
+from headway.store import delays, executions, outcomes, work_queue
 from headway.store.engine import Store
 from headway.store.executions import Progress
 from headway.store.tables import work_queue as queue_table
@@ -192,8 +192,8 @@ def test_an_execution_whose_entry_is_refused_too_often_fails(store: Store, clock
         [execution_id] = write(store, lambda tx: work_queue.dispatch(tx, [entry])).values()
         with store.writing() as tx:
             [taken] = outcomes.take_back(tx, [execution_id], 3, "is\x00away")
-            assert work_queue.next_scheduled_at(tx) == (
-                None if refusals == 3 else clock.now + work_queue.REFUSAL_PAUSE
+            assert delays.next_scheduled_at(tx) == (
+                None if refusals == 3 else clock.now + delays.REFUSAL_PAUSE
             )
     assert rows_of(store, queue_table) == []
     assert taken.state is ExecutionState.FAILED

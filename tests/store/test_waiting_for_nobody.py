@@ -12,7 +12,7 @@ from sqlalchemy import event, select, text
 
 from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
-from headway.manager.reap import CANCEL_GRACE, is_stale
+from headway.manager.reap import is_stale
 from headway.store import executions, manifests, outcomes, wakes, work_queue
 from headway.store.engine import Lock, Store
 from headway.store.executions import Running
@@ -23,6 +23,7 @@ from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
 from tests.store.factories import ME, NOON, Clock, declare, entry_for, rows_of, started
 
+GRACE = Settings().cancel_grace
 HOUR = timedelta(hours=1)
 
 
@@ -145,8 +146,8 @@ def test_due_ness_is_asked_of_the_databases_clock(postgres_url: str) -> None:
     [
         (None, HOUR, False),
         (None, HOUR + timedelta(seconds=1), True),
-        (2 * HOUR, 2 * HOUR + CANCEL_GRACE, False),
-        (2 * HOUR, 2 * HOUR + CANCEL_GRACE + timedelta(seconds=1), True),
+        (2 * HOUR, 2 * HOUR + GRACE, False),
+        (2 * HOUR, 2 * HOUR + GRACE + timedelta(seconds=1), True),
     ],
 )
 def test_a_run_is_stale_only_after_it_had_time_to_stop(

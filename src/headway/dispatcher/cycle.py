@@ -17,9 +17,9 @@ from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.observe import Observer
 from headway.servers.protocol import TaskServer
 from headway.store import outcomes
+from headway.store.delays import next_scheduled_at
 from headway.store.engine import Lock, Store
 from headway.store.servers import living_workers
-from headway.store.work_queue import next_scheduled_at
 from headway.workflow import Workflow
 
 JOB_DISPATCHER = Workflow(

@@ -6,7 +6,7 @@ from headway.dispatcher.capacity import Verdict, admit, keep_to_room
 from headway.dispatcher.resting import resting_until
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.domain.work_queue import WorkQueueEntry
-from headway.store import executions, work_queue
+from headway.store import delays, executions, work_queue
 
 MOST_IN_ONE_CYCLE = 1000
 
@@ -28,7 +28,7 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
         resting = resting_until(entries, env.tx.now)
         if not resting:
             break
-        work_queue.rest(env.tx, resting)
+        delays.rest(env.tx, resting)
     awake = [entry for entry in entries if entry.resting not in resting]
     return replace(state, entries=tuple(awake))
 

@@ -75,15 +75,17 @@ class ManifestManager:
         self._settings = settings
         self._observer = observer
         self._cancel_here = cancel_here
+        self._turn = 0
 
     def run_once(self) -> ManagerResult:
         """Run one cycle; a server that is not the leader does nothing."""
         with self._store.leading(Lock.MANAGE) as tx:
             if tx is None:
                 return ManagerResult(led=False)
-            env = ManagerEnv(tx, self._settings)
+            env = ManagerEnv(tx, self._settings, self._turn)
             state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
             result = _result(state, _until(tx, next_wake_at(tx)))
+        self._turn = state.turn
         self._tell(state)
         self._observer.emit("manager.cycle", candidates=result.candidates, queued=result.queued)
         return result
@@ -96,6 +98,9 @@ class ManifestManager:
         for manifest_id in state.dead_lettered:
             external_id = state.views[manifest_id].external_id
             self._observer.emit("manifest.dead_lettered", external_id=external_id)
+        for manifest_id, error in state.refused.items():
+            external_id = state.views[manifest_id].external_id
+            self._observer.emit("manifest.refused", external_id=external_id, error=error)
 
 
 def _until(tx: Transaction, moment: datetime | None) -> timedelta | None:

@@ -1,5 +1,6 @@
 """Which manifests are queued, and why the others are not. Pure: no database, no clock."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +9,7 @@ from enum import StrEnum
 from headway.config import Settings
 from headway.domain.dependencies import due_by_edges
 from headway.domain.due import Due
-from headway.domain.fairness import fair_shares
+from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.retry import retry_delay
 from headway.domain.timing import decide_timing
@@ -42,10 +43,20 @@ def decide_all(
     dead_lettered: Collection[int],
     now: datetime,
     settings: Settings,
+    turn: int = 0,
 ) -> list[Decision]:
-    """Decide about every view, then keep to the fair share of each group."""
+    """Decide about every view, then keep to the fair share of each group.
+
+    *turn* is the group that was served last when there were too many for all to be served.
+    """
     decisions = [decide(view, dead_lettered, now, settings) for view in views]
-    return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now)
+    return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now, turn)
+
+
+def next_turn(decisions: Iterable[Decision], turn: int) -> int:
+    """The group served last in this cycle: the next one begins with the group after it."""
+    served = Counter(one.view.group_id for one in decisions if one.verdict is Verdict.QUEUE)
+    return last_served(served, turn)
 
 
 def decide(
@@ -109,7 +120,9 @@ def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str |
     return next((reason for held, reason in guards if held), None)
 
 
-def keep_to_shares(decisions: list[Decision], limit: int | None, now: datetime) -> list[Decision]:
+def keep_to_shares(
+    decisions: list[Decision], limit: int | None, now: datetime, turn: int = 0
+) -> list[Decision]:
     """Let at most *limit* manifests be queued, shared fairly among groups; defer the rest.
 
     Inside a group the most overdue go first.
@@ -124,7 +137,8 @@ def keep_to_shares(decisions: list[Decision], limit: int | None, now: datetime) 
     for one in due:
         wanted.setdefault(one.view.group_id, []).append(one)
     priorities = {group: ones[0].view.group_priority for group, ones in wanted.items()}
-    shares = fair_shares({group: len(ones) for group, ones in wanted.items()}, priorities, limit)
+    counts = {group: len(ones) for group, ones in wanted.items()}
+    shares = fair_shares(counts, priorities, limit, turn)
     late = {one.view.manifest_id for group, ones in wanted.items() for one in ones[shares[group] :]}
     return [_deferred(one, now) if one.view.manifest_id in late else one for one in decisions]
 

@@ -2,35 +2,41 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.work_queue import NewEntry, Source, entry_priority
-from headway.manager.decide import Decision, Verdict, decide_all
+from headway.manager.decide import Decision, Verdict, decide_all, next_turn
 from headway.manager.workflow import ManagerEnv, ManagerState
 from headway.store import wakes, work_queue
+
+# When to try again what the database would not take.
+REFUSED_PAUSE = timedelta(minutes=1)
 
 
 def determine_jobs_to_queue(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Decide about every loaded manifest; decides only, writes nothing."""
-    decisions = decide_all(state.views.values(), state.dead_lettered, env.tx.now, env.settings)
-    return replace(state, decisions=tuple(decisions))
+    decisions = decide_all(
+        state.views.values(), state.dead_lettered, env.tx.now, env.settings, env.turn
+    )
+    return replace(state, decisions=tuple(decisions), turn=next_turn(decisions, env.turn))
 
 
 def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Write the entries, and for every candidate the time of its next look."""
     boost = env.settings.dependent_priority_boost
     entries = [_entry(one, boost) for one in state.decisions if one.verdict is Verdict.QUEUE]
-    queued = work_queue.enqueue(env.tx, entries)
+    queued, refused = work_queue.enqueue_each(env.tx, entries)
     # A candidate without a view has been removed: it sleeps for good.
-    times = dict.fromkeys(state.candidates)
-    wakes.set_wake_times(
-        env.tx, times | {one.view.manifest_id: one.wake_at for one in state.decisions}
-    )
+    times: dict[int, datetime | None] = dict.fromkeys(state.candidates)
+    times |= {one.view.manifest_id: one.wake_at for one in state.decisions}
+    times |= dict.fromkeys(refused, env.tx.now + REFUSED_PAUSE)
+    wakes.set_wake_times(env.tx, times)
     wakes.settle(
         env.tx,
         {one.view.manifest_id: one.settle_until for one in state.decisions if one.settle_until},
     )
-    return replace(state, queued=len(queued))
+    return replace(state, queued=len(queued), refused=refused)
 
 
 def _entry(decision: Decision, boost: int) -> NewEntry:

@@ -1,16 +1,15 @@
 """The four steps that end what takes too long or fails too often."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from headway.config import Settings
 from headway.domain.dead_letter import dead_letter_reason, failed_too_often
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.workflow import ManagerEnv, ManagerState
-from headway.store import dead_letters, executions, manifests, outcomes
+from headway.store import dead_letters, executions, manifests, outcomes, servers
 from headway.store.executions import Running
 
-CANCEL_GRACE = timedelta(seconds=60)
 TIMED_OUT = "timeout"
 
 
@@ -32,9 +31,13 @@ def timed_out(run: Running, now: datetime, settings: Settings) -> bool:
 
 
 def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
-    """Fail executions no worker has picked up in time."""
+    """Fail executions no worker has picked up in time, unless workers are busy with others."""
     limit = env.tx.now - env.settings.stale_pending_timeout
-    reaped = outcomes.fail_stale_pending(env.tx, dispatched_before=limit)
+    if not outcomes.has_stale_pending(env.tx, limit):
+        return state
+    at_work = servers.claimed_since(env.tx, limit)
+    served = servers.living_workers(env.tx).workflows if at_work else frozenset[str]()
+    reaped = outcomes.fail_stale_pending(env.tx, limit, still_served=served)
     return replace(state, reaped_pending=tuple(reaped))
 
 
@@ -48,7 +51,7 @@ def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState
 
 def is_stale(run: Running, now: datetime, settings: Settings) -> bool:
     """Never before a long timeout of its own has passed and the run had time to stop."""
-    allowed = (run.timeout or settings.default_job_timeout) + CANCEL_GRACE
+    allowed = (run.timeout or settings.default_job_timeout) + settings.cancel_grace
     return now - run.started_at > max(settings.stale_in_progress_timeout, allowed)
 
 

@@ -13,10 +13,14 @@ from headway.store.transaction import Transaction
 
 @dataclass(frozen=True)
 class ManagerEnv:
-    """What every step may use: the open transaction with its ``now``, and the settings."""
+    """What every step may use: the open transaction with its ``now``, and the settings.
+
+    ``turn`` is the group that was served last when not all of them could be.
+    """
 
     tx: Transaction
     settings: Settings
+    turn: int = 0
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class ManagerState:
     reaped_in_progress: tuple[Execution, ...] = ()
     dead_lettered: tuple[int, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    turn: int = 0
     queued: int = 0
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def reaped(self) -> tuple[Execution, ...]:

@@ -4,11 +4,11 @@ that follows from it (last success, settled occurrences, wake-ups) is in the sam
 The guarded DELETE is the fence: the loser of a race gets no row back and does nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert
+from sqlalchemy import ColumnElement, and_, delete, insert, select
 
 from headway.domain.execution import (
     Execution,
@@ -20,12 +20,13 @@ from headway.domain.execution import (
 )
 from headway.domain.text import printable
 from headway.store.activation import release_held
+from headway.store.delays import put_off
 from headway.store.edges import consume
 from headway.store.executions import IN_PROGRESS, PENDING, to_execution
 from headway.store.settling import settle_ended
 from headway.store.tables import execution, execution_history
 from headway.store.transaction import Transaction, among, locked_in_order
-from headway.store.work_queue import put_off, requeue
+from headway.store.work_queue import requeue
 
 REASON_LIMIT = 1000
 
@@ -65,14 +66,26 @@ def take_back(
     return taken
 
 
-def fail_stale_pending(tx: Transaction, dispatched_before: datetime) -> list[Execution]:
-    """Fail what nobody picked up since *dispatched_before*."""
+def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
+    """Whether anything has waited for its worker since before *dispatched_before*."""
+    waiting = select(execution.c.id).where(PENDING, execution.c.dispatched_at < dispatched_before)
+    return tx.connection.execute(waiting.limit(1)).first() is not None
+
+
+def fail_stale_pending(
+    tx: Transaction, dispatched_before: datetime, still_served: Collection[str] = ()
+) -> list[Execution]:
+    """Fail what nobody picked up since *dispatched_before*, but nothing of *still_served*.
+
+    Those are workflows whose workers are at work: what waits for them is not lost.
+    """
     failure = Failure(
         "ReapStalePending",
         FailureCode.STALE_PENDING,
         "no worker picked this up within stale_pending_timeout",
     )
-    stale = and_(PENDING, execution.c.dispatched_at < dispatched_before)
+    served = among(tx, execution.c.workflow, still_served)
+    stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, ~served)
     return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
 
 

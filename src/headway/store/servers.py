@@ -6,11 +6,11 @@ A row that is not renewed expires; then nothing more is dispatched for that serv
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, exists, insert, or_, select, update
 
-from headway.store.tables import server
+from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction
 
 FORGOTTEN_AFTER = timedelta(days=1)
@@ -64,6 +64,15 @@ def keep_alive(tx: Transaction, process: ServerProcess, lease: timedelta) -> Non
 def leave(tx: Transaction, server_id: str) -> None:
     """Remove the row of a process that ends."""
     tx.connection.execute(delete(server).where(server.c.id == server_id))
+
+
+def claimed_since(tx: Transaction, moment: datetime) -> bool:
+    """Whether any worker has started anything since *moment*."""
+    live = exists().where(execution.c.started_at >= moment)
+    # By the time it ended, which is indexed; whatever started since has ended since.
+    history = execution_history.c
+    ended = exists().where(history.finished_at >= moment, history.started_at >= moment)
+    return bool(tx.connection.execute(select(or_(live, ended))).scalar_one())
 
 
 def living_workers(tx: Transaction) -> Workers:

@@ -3,8 +3,7 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -13,13 +12,13 @@ from sqlalchemy import (
     case,
     delete,
     false,
-    func,
     insert,
     literal,
     or_,
     select,
     update,
 )
+from sqlalchemy.exc import DBAPIError
 
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import (
@@ -31,7 +30,8 @@ from headway.domain.work_queue import (
     dispatch_order,
 )
 from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED, SCHEDULED, ranked_in_group
+from headway.store.eligibility import QUEUED, ranked_in_group
+from headway.store.engine import TRANSIENT
 from headway.store.tables import (
     execution,
     manifest,
@@ -49,8 +49,6 @@ from headway.store.types import Instant
 
 NO_LONGER_DECLARED = "the manifest is no longer declared"
 
-REFUSAL_PAUSE = timedelta(seconds=5)
-
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     """Queue *entries* and return the ids of those queued.
@@ -62,6 +60,25 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
     rows = [_row(tx, entry) for entry in entries]
     return list(tx.connection.execute(statement, rows).scalars())
+
+
+def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int], dict[int, str]]:
+    """Queue *entries* of manifests, each on its own account: one the database refuses costs no
+    other. Returns the ids of those queued, and of which manifests none was, and why.
+    """
+    try:
+        with tx.connection.begin_nested():
+            return enqueue(tx, entries), {}
+    except DBAPIError as error:
+        if isinstance(error, TRANSIENT) or error.connection_invalidated:
+            raise
+        if len(entries) == 1:
+            return [], {entries[0].manifest_id or 0: repr(error.orig)}
+    # All at once were refused: halves find the culprit without a statement for each.
+    middle = len(entries) // 2
+    queued, refused = enqueue_each(tx, entries[:middle])
+    more, others = enqueue_each(tx, entries[middle:])
+    return queued + more, refused | others
 
 
 def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
@@ -135,22 +152,6 @@ def _entry(row: Any) -> WorkQueueEntry:
         group_max_active_jobs=row.group_max_active_jobs,
         resting=RestingTimes(row.exclusions, row.time_zone or "UTC") if row.exclusions else None,
     )
-
-
-def rest(tx: Transaction, until: Mapping[RestingTimes, datetime]) -> None:
-    """Put off every scheduled entry whose manifest has these exclusions, until they end."""
-    for times, moment in until.items():
-        excluded = select(manifest.c.id).where(
-            manifest.c.exclusions == times.exclusions,
-            func.coalesce(manifest.c.time_zone, "UTC") == times.zone,
-        )
-        earlier = or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at < moment)
-        chosen = and_(QUEUED, SCHEDULED, earlier, work_queue.c.manifest_id.in_(excluded))
-        tx.connection.execute(
-            update(work_queue)
-            .where(locked_in_order(work_queue, chosen, wait=False))
-            .values(scheduled_at=moment)
-        )
 
 
 # What an execution takes over from its entry, under the execution's names.
@@ -262,18 +263,6 @@ def requeue(tx: Transaction, executions: Sequence[Any]) -> None:
     cancel_queued(tx, tx.connection.execute(removed).scalars().all(), NO_LONGER_DECLARED)
 
 
-def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
-    """Count a refused hand-over on queued entries and leave the task server some time."""
-    tx.connection.execute(
-        update(work_queue)
-        .where(locked_in_order(work_queue, and_(QUEUED, among(tx, work_queue.c.id, entry_ids))))
-        .values(
-            dispatch_attempts=work_queue.c.dispatch_attempts + 1,
-            scheduled_at=tx.now + REFUSAL_PAUSE,
-        )
-    )
-
-
 def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> int:
     """End every entry of these manifests that is queued, or held until its child is free."""
     if not manifest_ids:
@@ -287,12 +276,3 @@ def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> 
         .returning(work_queue.c.id)
     )
     return len(tx.connection.execute(statement).all())
-
-
-def next_scheduled_at(tx: Transaction) -> datetime | None:
-    """When the next delayed entry becomes dispatchable, if one waits."""
-    statement = select(func.min(work_queue.c.scheduled_at)).where(
-        QUEUED, work_queue.c.scheduled_at > tx.now
-    )
-    moment: datetime | None = tx.connection.execute(statement).scalar_one()
-    return moment

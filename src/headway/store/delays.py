@@ -1,0 +1,50 @@
+"""Queue entries that wait for a later time: a refused hand-over, or an exclusion that lasts."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, func, or_, select, update
+
+from headway.domain.work_queue import RestingTimes
+from headway.store.eligibility import QUEUED, SCHEDULED
+from headway.store.tables import manifest, work_queue
+from headway.store.transaction import Transaction, among, locked_in_order
+
+REFUSAL_PAUSE = timedelta(seconds=5)
+
+
+def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
+    """Count a refused hand-over on queued entries and leave the task server some time."""
+    tx.connection.execute(
+        update(work_queue)
+        .where(locked_in_order(work_queue, and_(QUEUED, among(tx, work_queue.c.id, entry_ids))))
+        .values(
+            dispatch_attempts=work_queue.c.dispatch_attempts + 1,
+            scheduled_at=tx.now + REFUSAL_PAUSE,
+        )
+    )
+
+
+def rest(tx: Transaction, until: Mapping[RestingTimes, datetime]) -> None:
+    """Put off every scheduled entry whose manifest has these exclusions, until they end."""
+    for times, moment in until.items():
+        excluded = select(manifest.c.id).where(
+            manifest.c.exclusions == times.exclusions,
+            func.coalesce(manifest.c.time_zone, "UTC") == times.zone,
+        )
+        earlier = or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at < moment)
+        chosen = and_(QUEUED, SCHEDULED, earlier, work_queue.c.manifest_id.in_(excluded))
+        tx.connection.execute(
+            update(work_queue)
+            .where(locked_in_order(work_queue, chosen, wait=False))
+            .values(scheduled_at=moment)
+        )
+
+
+def next_scheduled_at(tx: Transaction) -> datetime | None:
+    """When the next delayed entry becomes dispatchable, if one waits."""
+    statement = select(func.min(work_queue.c.scheduled_at)).where(
+        QUEUED, work_queue.c.scheduled_at > tx.now
+    )
+    moment: datetime | None = tx.connection.execute(statement).scalar_one()
+    return moment
