@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from headway.domain.due import MisfirePolicy
@@ -34,10 +35,21 @@ class TimeOptions:
         default_threshold: timedelta = timedelta(seconds=60),
     ) -> Timing:
         """These options and *schedule* together, checked, with what is left out filled in."""
-        defaults: dict[str, Any] = {
-            "misfire_policy": default_policy,
-            "misfire_threshold": default_threshold,
-        }
-        # None alone means the default: a zero is a value, checked like any other.
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return Timing(schedule, **defaults | given)
+        return _timing(self, schedule, default_policy, default_threshold)
+
+
+@lru_cache(maxsize=4096)
+def _timing(
+    options: TimeOptions,
+    schedule: Schedule,
+    default_policy: MisfirePolicy,
+    default_threshold: timedelta,
+) -> Timing:
+    """Cached because thousands of manifests share a few schedules, and each is asked every time."""
+    defaults: dict[str, Any] = {
+        "misfire_policy": default_policy,
+        "misfire_threshold": default_threshold,
+    }
+    # None alone means the default: a zero is a value, checked like any other.
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    return Timing(schedule, **defaults | given)

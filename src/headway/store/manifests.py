@@ -26,6 +26,9 @@ from headway.store.tables import (
 )
 from headway.store.transaction import Transaction, among, word
 
+# What no decision asks for; the declaration alone may be longer than all the rest of a row.
+BOOKKEEPING = frozenset({"declared", "owner", "batch", "created_at", "updated_at", "removed_at"})
+
 # How many times its limit a fair choice is made from.
 LOOKED_AT = 10
 
@@ -80,15 +83,18 @@ def load_views(tx: Transaction, manifest_ids: Iterable[int]) -> list[ManifestDis
 
     Two statements could pair an old success with a fresh "not active" and queue a job twice.
     """
+    chosen = list(manifest_ids)
+    if not chosen:
+        return []
     statement = _view_columns(tx).where(
-        manifest.c.removed_at.is_(None), among(tx, manifest.c.id, manifest_ids)
+        manifest.c.removed_at.is_(None), among(tx, manifest.c.id, chosen)
     )
-    return [_view(row) for row in tx.connection.execute(statement)]
+    return [_view(row) for row in tx.connection.execute(statement).all()]
 
 
 def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
     return select(
-        manifest,
+        *(column for column in manifest.c if column.name not in BOOKKEEPING),
         manifest_group.c.name.label("group_name"),
         manifest_group.c.priority.label("group_priority"),
         manifest_group.c.enabled.label("group_enabled"),

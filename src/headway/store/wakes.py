@@ -3,13 +3,26 @@
 Only the manager writes ``manifest_state.wake_at``; writing it from both sides loses wake-ups.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Column, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 
+from headway.store.rows import unnested
 from headway.store.tables import dependency, manifest, manifest_state, wake
 from headway.store.transaction import Transaction, among
 
@@ -95,30 +108,57 @@ def _wake_now(tx: Transaction, manifest_ids: Collection[int]) -> None:
     tx.connection.execute(update(manifest_state).where(chosen).values(wake_at=tx.now))
 
 
-def set_wake_times(tx: Transaction, times: dict[int, datetime | None]) -> None:
+def set_wake_times(tx: Transaction, times: Mapping[int, datetime | None]) -> None:
     """Store when each manifest is to be looked at next; None means when something wakes it."""
-    if times:
-        statement = update(manifest_state).where(
-            manifest_state.c.manifest_id == bindparam("b_manifest_id")
-        )
-        rows = [{"b_manifest_id": key, "wake_at": times[key]} for key in sorted(times)]
-        tx.connection.execute(statement.values(wake_at=bindparam("wake_at")), rows)
+    _write(tx, manifest_state.c.wake_at, times)
 
 
-def settle(tx: Transaction, moments: dict[int, datetime]) -> None:
+def settle(tx: Transaction, moments: Mapping[int, datetime]) -> None:
     """Count the occurrences of manifests as dealt with up to these moments; never backwards."""
-    if moments:
-        state = manifest_state.c
-        statement = (
-            update(manifest_state)
-            .where(
-                state.manifest_id == bindparam("b_manifest_id"),
-                or_(state.settled_until.is_(None), state.settled_until < bindparam("b_moment")),
-            )
-            .values(settled_until=bindparam("b_moment"))
+    settled = manifest_state.c.settled_until
+    _write(tx, settled, moments, lambda moment: or_(settled.is_(None), settled < moment))
+
+
+Guard = Callable[[ColumnElement[Any]], ColumnElement[bool]]
+
+
+def _write(
+    tx: Transaction,
+    written: Column[Any],
+    moments: Mapping[int, datetime | None],
+    guard: Guard = lambda moment: true(),
+) -> None:
+    """Write one column of many states; what somebody else is changing is left to its wake-up."""
+    if not moments:
+        return
+    rows = [(key, moments[key]) for key in sorted(moments)]
+    if tx.on_postgresql:
+        given = unnested((manifest_state.c.manifest_id, written), rows)
+        chosen = and_(_free(tx, moments), manifest_state.c.manifest_id == given.c.manifest_id)
+        moment = given.c[written.name]
+        tx.connection.execute(
+            update(manifest_state).where(chosen, guard(moment)).values({written: moment})
         )
-        rows = [{"b_manifest_id": key, "b_moment": moments[key]} for key in sorted(moments)]
-        tx.connection.execute(statement, rows)
+        return
+    one = bindparam("b_moment", type_=written.type)
+    this = manifest_state.c.manifest_id == bindparam("b_manifest_id")
+    tx.connection.execute(
+        update(manifest_state).where(this, guard(one)).values({written: one}),
+        [{"b_manifest_id": key, "b_moment": moment} for key, moment in rows],
+    )
+
+
+def _free(tx: Transaction, manifest_ids: Iterable[int]) -> ColumnElement[bool]:
+    """Those of these states that nobody else is changing, locked in the order of their ids."""
+    locked = (
+        select(manifest_state.c.manifest_id)
+        .where(among(tx, manifest_state.c.manifest_id, manifest_ids))
+        .order_by(manifest_state.c.manifest_id)
+        .with_for_update(skip_locked=True, key_share=True)
+        .cte("locked")
+        .prefix_with("MATERIALIZED", dialect="postgresql")
+    )
+    return manifest_state.c.manifest_id.in_(select(locked.c.manifest_id))
 
 
 def next_wake_at(tx: Transaction) -> datetime | None:

@@ -32,6 +32,7 @@ from headway.domain.work_queue import (
 from headway.store.edges import parents_seen
 from headway.store.eligibility import QUEUED, ranked_in_group
 from headway.store.engine import TRANSIENT
+from headway.store.rows import unnested
 from headway.store.tables import (
     execution,
     manifest,
@@ -58,8 +59,15 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     if not entries:
         return []
     statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
-    rows = [_row(tx, entry) for entry in entries]
-    return list(tx.connection.execute(statement, rows).scalars())
+    rows = [_row(entry) for entry in entries]
+    if not tx.on_postgresql:
+        dated = [row | {"created_at": tx.now} for row in rows]
+        return list(tx.connection.execute(statement, dated).scalars())
+    columns = [work_queue.c[name] for name in rows[0]]
+    given = select(unnested(columns, [tuple(row.values()) for row in rows]))
+    given = given.add_columns(literal(tx.now, Instant))
+    statement = statement.from_select([*columns, work_queue.c.created_at], given)
+    return list(tx.connection.execute(statement).scalars())
 
 
 def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int], dict[int, str]]:
@@ -81,7 +89,7 @@ def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int
     return queued + more, refused | others
 
 
-def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
+def _row(entry: NewEntry) -> dict[str, Any]:
     return {
         "workflow": entry.workflow,
         "source": entry.source.value,
@@ -95,7 +103,6 @@ def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
         "attempts": entry.attempts,
         "max_attempts": entry.max_attempts,
         "parents_seen": entry.parents_seen,
-        "created_at": tx.now,
     }
 
 

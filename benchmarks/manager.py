@@ -1,0 +1,196 @@
+"""What a cycle of the ManifestManager costs: by what is due, not by how many manifests there are.
+
+    python -m benchmarks.manager [--largest N] [--rounds N] [--database NAME] [--plans]
+
+1,000 manifests are due among 1,000 to 1,000,000 enabled ones (SQLite: to 100,000), every one of
+them is queued. The databases take turns, so that whatever else the machine does hits them alike.
+
+Targets: among 1,000,000 at most 1.5 × the cost among 10,000; with nothing due among 1,000,000 at
+most 2 × the cost among 1,000; no statement reads a table of manifests whole; a million finished
+executions cost at most 10 %.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import make_url, text
+
+from benchmarks._many_manifests import fill, make_due, sequentially_read
+from benchmarks._plans import explained
+from headway.config import Settings
+from headway.manager.cycle import ManifestManager
+from headway.observe import Observer
+from headway.store.engine import Store
+from tests.postgres_server import PostgresServer, private_server
+
+DUE = 1000
+WARM_UPS = 3
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+LARGEST_ON_SQLITE = 100_000
+HISTORY_OF = 10_000
+IDLE_CYCLES = 20
+SETTINGS = Settings(max_work_queue_entries_per_cycle=None)
+
+
+@dataclass
+class Subject:
+    """One database with its manifests, and what its cycles cost so far, in milliseconds."""
+
+    name: str
+    store: Store
+    manifests: int
+    busy: list[float] = field(default_factory=list)
+    idle: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._manager = ManifestManager(self.store, SETTINGS, Observer())
+
+    def cycle(self, expected: int) -> float:
+        began = time.perf_counter()
+        result = self._manager.run_once()
+        took = (time.perf_counter() - began) * 1000
+        assert result.queued == expected, f"{self.name}: queued {result.queued}, not {expected}"
+        return took
+
+    def round(self, number: int) -> None:
+        """A thousand due, spread over the whole table and others each time; then nothing due."""
+        apart = self.manifests // DUE
+        make_due(self.store, range(1 + number % apart, self.manifests + 1, apart))
+        busy = self.cycle(DUE)
+        idle = [self.cycle(0) for _ in range(IDLE_CYCLES)]
+        if number >= WARM_UPS:
+            self.busy.append(busy)
+            self.idle.append(statistics.median(idle))
+
+
+def measure(subjects: Sequence[Subject], rounds: int) -> None:
+    for number in range(WARM_UPS + rounds):
+        for subject in subjects if number % 2 else reversed(subjects):
+            subject.round(number)
+
+
+def report(subjects: Sequence[Subject]) -> None:
+    for subject in subjects:
+        busy = statistics.median(subject.busy)
+        say(
+            f"{subject.name:32} {busy:9.1f} {min(subject.busy):8.1f} {max(subject.busy):8.1f}"
+            f" {statistics.median(subject.idle):9.2f}"
+        )
+
+
+def compare(what: str, costs: Sequence[float], base: Sequence[float], target: float) -> None:
+    """The median of what the rounds say one by one: neighbours in time suffer the same noise."""
+    ratio = statistics.median(one / other for one, other in zip(costs, base, strict=True))
+    verdict = "ok" if ratio <= target else "MISSED"
+    say(f"{what}: {ratio:.2f} × (target: at most {target} ×) {verdict}")
+
+
+def check_no_table_is_read_whole(subject: Subject) -> None:
+    """What the server counted over some cycles, after the driver has prepared its statements."""
+    before = sequentially_read(subject.store)
+    for number in range(WARM_UPS):
+        subject.round(number)
+    after = sequentially_read(subject.store)
+    grown = {name: after[name] - before[name] for name in after if after[name] > before[name]}
+    say(f"rows read by sequential scans in {WARM_UPS} rounds, {subject.name}: {grown or 'none'}")
+    for table in ("headway_manifest", "headway_manifest_state", "headway_execution_history"):
+        read = grown.get(table, 0)
+        assert read < subject.manifests, f"{table} was read whole: {read} rows"
+
+
+def on_postgresql(options: argparse.Namespace) -> None:
+    with private_server(durable=True) as server, ExitStack() as closing:
+        open_one = opener(closing, lambda name: new_database(server, name))
+        subjects = [open_one(size) for size in SIZES if size <= options.largest]
+        measure(subjects, options.rounds)
+        report(subjects)
+        verdicts(subjects)
+        if subjects[-1].manifests > DUE:
+            check_no_table_is_read_whole(subjects[-1])
+        if options.plans:
+            for line in explained(subjects[-1].store, lambda: subjects[-1].round(0)):
+                say(line)
+        compare_history(open_one, options)
+
+
+def on_sqlite(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as closing:
+        open_one = opener(closing, lambda name: f"sqlite:///{Path(directory, name)}.db")
+        largest = min(options.largest, LARGEST_ON_SQLITE)
+        subjects = [open_one(size) for size in SIZES if size <= largest]
+        measure(subjects, options.rounds)
+        report(subjects)
+        verdicts(subjects)
+        compare_history(open_one, options)
+
+
+def verdicts(subjects: Sequence[Subject]) -> None:
+    smallest, largest = subjects[0], subjects[-1]
+    ten_thousand = next((one for one in subjects if one.manifests == 10_000), smallest)
+    among = f"among {largest.manifests:,} against {{:,}}"
+    compare(
+        "1,000 due " + among.format(ten_thousand.manifests), largest.busy, ten_thousand.busy, 1.5
+    )
+    compare("nothing due " + among.format(smallest.manifests), largest.idle, smallest.idle, 2)
+
+
+def compare_history(open_one: Callable[..., Subject], options: argparse.Namespace) -> None:
+    manifests = min(HISTORY_OF, options.largest)
+    runs = options.finished // manifests
+    pair = [open_one(manifests, name="fresh"), open_one(manifests, runs, name="with_history")]
+    measure(pair, options.rounds)
+    report(pair)
+    fresh, grown = pair
+    compare(f"1,000 due, {runs * manifests:,} finished executions", grown.busy, fresh.busy, 1.1)
+    compare(f"nothing due, {runs * manifests:,} finished executions", grown.idle, fresh.idle, 1.1)
+
+
+def opener(closing: ExitStack, url_of: Callable[[str], str]) -> Callable[..., Subject]:
+    def open_one(manifests: int, runs_of_each: int = 0, name: str = "") -> Subject:
+        store = Store(url_of(name or f"among_{manifests}"))
+        closing.callback(store.close)
+        fill(store, manifests, runs_of_each)
+        kind = "postgresql" if store.on_postgresql else "sqlite"
+        said = f"{kind}, among {manifests:,}" + (f", {name.replace('_', ' ')}" if name else "")
+        return Subject(said, store, manifests)
+
+    return open_one
+
+
+def new_database(server: PostgresServer, name: str) -> str:
+    store = Store(server.url())
+    with store.notifying() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    store.close()
+    return make_url(server.url(name)).render_as_string(hide_password=False)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="most manifests")
+    parser.add_argument("--finished", type=int, default=1_000_000, help="executions in the history")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--database", choices=("postgresql", "sqlite", "both"), default="both")
+    parser.add_argument("--plans", action="store_true", help="show how each statement is executed")
+    options = parser.parse_args()
+    say(f"{'milliseconds of one cycle':32} 1,000 due      min      max  none due")
+    if options.database != "sqlite":
+        on_postgresql(options)
+    if options.database != "postgresql":
+        on_sqlite(options)
+
+
+if __name__ == "__main__":
+    main()
