@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headway.config import Settings
+from headway.manager.chunk import ChunkSize
 from headway.manager.decide import Decision, Verdict
 from headway.manager.load import load_manifests
 from headway.manager.queue import create_work_queue_entries, determine_jobs_to_queue
@@ -17,7 +18,7 @@ from headway.manager.reap import (
 )
 from headway.manager.workflow import ManagerEnv, ManagerState
 from headway.observe import Observer
-from headway.store.engine import Lock, Store
+from headway.store.engine import Lock, Store, ended_by_timeout
 from headway.store.transaction import Transaction
 from headway.store.wakes import next_wake_at
 from headway.workflow import Workflow
@@ -75,16 +76,26 @@ class ManifestManager:
         self._settings = settings
         self._observer = observer
         self._cancel_here = cancel_here
+        self._chunk = ChunkSize()
         self._turn = 0
 
     def run_once(self) -> ManagerResult:
-        """Run one cycle; a server that is not the leader does nothing."""
-        with self._store.leading(Lock.MANAGE) as tx:
-            if tx is None:
-                return ManagerResult(led=False)
-            env = ManagerEnv(tx, self._settings, self._turn)
-            state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
-            result = _result(state, _until(tx, next_wake_at(tx)))
+        """Run one cycle over one chunk; a server that is not the leader does nothing.
+
+        ``due_in`` is zero or less when there is more: the next cycle is to follow at once.
+        """
+        try:
+            with self._store.leading(Lock.MANAGE) as tx:
+                if tx is None:
+                    return ManagerResult(led=False)
+                env = ManagerEnv(tx, self._settings, self._chunk.size, self._turn)
+                state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
+                result = _result(state, _until(tx, next_wake_at(tx)))
+        except Exception as error:
+            if ended_by_timeout(error):
+                self._chunk.took_too_long()
+            raise
+        self._chunk.done(result.candidates)
         self._turn = state.turn
         self._tell(state)
         self._observer.emit("manager.cycle", candidates=result.candidates, queued=result.queued)

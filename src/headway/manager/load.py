@@ -5,13 +5,11 @@ from dataclasses import replace
 from headway.manager.workflow import ManagerEnv, ManagerState
 from headway.store import manifests, wakes
 
-CHUNK = 1000
-
 
 def load_manifests(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Read the wake inbox, then the manifests whose wake-up time has come, and nothing else."""
-    wakes.absorb_wakes(env.tx, CHUNK)
-    candidates = manifests.due_candidates(env.tx, CHUNK)
+    wakes.absorb_wakes(env.tx, env.chunk)
+    candidates = manifests.due_candidates(env.tx, env.chunk)
     views = manifests.load_views(env.tx, candidates)
     return replace(
         state,

@@ -15,11 +15,13 @@ from headway.store.transaction import Transaction
 class ManagerEnv:
     """What every step may use: the open transaction with its ``now``, and the settings.
 
-    ``turn`` is the group that was served last when not all of them could be.
+    ``chunk`` is how many manifests this cycle takes on at most, and ``turn`` the group that was
+    served last when not all of them could be.
     """
 
     tx: Transaction
     settings: Settings
+    chunk: int
     turn: int = 0
 
 

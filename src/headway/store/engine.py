@@ -27,6 +27,18 @@ Clock = Callable[[], datetime]
 # What passes by waiting: the database is away or busy, or it ended this session or statement.
 TRANSIENT = (OperationalError, InterfaceError, PoolTimeout)
 
+# The codes of PostgreSQL's timeouts: of a statement, idle in a transaction, of a transaction.
+TIMEOUTS = frozenset({"57014", "25P03", "25P04"})
+
+
+def ended_by_timeout(error: BaseException | None) -> bool:
+    """Whether *error*, or what caused it, is the database's answer to what took too long."""
+    while error is not None:
+        if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in TIMEOUTS:
+            return True
+        error = error.__cause__
+    return False
+
 
 class Lock(IntEnum):
     """What only one server does at a time; the number is part of the lock's key."""
