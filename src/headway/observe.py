@@ -4,6 +4,8 @@ Log lines, metrics and tests are subscribers; ``docs/reference/events.md`` lists
 """
 
 import logging
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,10 @@ class Event:
 
 Subscriber = Callable[[Event], None]
 
+# Events of these names are kept for a while, to be looked at: what the last cycles did.
+KEPT = ("manager.cycle", "dispatcher.cycle")
+KEPT_EACH = 100
+
 
 class Observer:
     """Hands every emitted event to every subscriber; a failing subscriber stops nobody.
@@ -39,6 +45,7 @@ class Observer:
 
     def __init__(self) -> None:
         self._subscribers: tuple[Subscriber, ...] = (log_event,)
+        self._recent = {name: deque[Event](maxlen=KEPT_EACH) for name in KEPT}
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call *subscriber* with every event from now on."""
@@ -47,11 +54,48 @@ class Observer:
     def emit(self, name: str, **fields: Any) -> None:
         """Tell every subscriber that *name* happened."""
         event = Event(name, fields)
+        if name in self._recent:
+            self._recent[name].append(event)
         for subscriber in self._subscribers:
             try:
                 subscriber(event)
             except (Exception, SystemExit):  # a subscriber may end itself, never a worker
                 logger.exception("a subscriber failed on %s", name)
+
+    def recent(self, name: str) -> list[Event]:
+        """The last hundred cycles of the manager or the dispatcher of this process, oldest first.
+
+        >>> observer = Observer()
+        >>> observer.emit("manager.cycle", queued=3)
+        >>> observer.recent("manager.cycle")[-1].fields
+        {'queued': 3}
+        """
+        return list(self._recent.get(name, ()))
+
+
+class StepTimes:
+    """How long each step of a workflow takes; called with a step's name as it starts.
+
+    >>> times = StepTimes()
+    >>> times("load"); times("decide"); times.stop()
+    >>> list(times.seconds)
+    ['load', 'decide']
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._step: str | None = None
+        self._since = 0.0
+
+    def __call__(self, step: str) -> None:
+        """The step before it has ended, and *step* starts."""
+        self.stop()
+        self._step, self._since = step, time.perf_counter()
+
+    def stop(self) -> None:
+        """The last step has ended."""
+        if self._step is not None:
+            self.seconds[self._step] = time.perf_counter() - self._since
 
 
 LEVELS = {

@@ -88,7 +88,9 @@ class Workflow(Generic[C]):
             value = await _perform(step, step.arguments(value, context), call_sync)
         return value
 
-    def run_now(self, value: Any, context: C) -> Any:
+    def run_now(
+        self, value: Any, context: C, *, before_step: Callable[[str], None] = lambda step: None
+    ) -> Any:
         """Run a workflow of sync steps here and now, without an event loop.
 
         >>> def count(rows: list) -> int: return len(rows)
@@ -100,7 +102,11 @@ class Workflow(Generic[C]):
                 f"workflow {self.name!r}: step {waiting[0]!r} is async, but run_now takes only "
                 "sync steps; write def without async, or await run"
             )
-        running = self.run(value, context, before_step=_go_on, call_sync=_call_here)
+
+        async def tell(step: str) -> None:
+            before_step(step)
+
+        running = self.run(value, context, before_step=tell, call_sync=_call_here)
         try:
             running.send(None)
         except StopIteration as finished:
@@ -164,10 +170,6 @@ def _from_its_own_frame(error: BaseException) -> BaseException:
     """*error* with a traceback that starts in the step, not in the engine that called it."""
     traceback = error.__traceback__
     return error.with_traceback(traceback.tb_next or traceback) if traceback else error
-
-
-async def _go_on(step: str) -> None:
-    """Nobody can ask a workflow that runs here and now to stop."""
 
 
 async def _call_here(function: Function, *arguments: Any) -> Any:

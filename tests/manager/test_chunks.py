@@ -11,7 +11,7 @@ from headway.errors import StepFailed
 from headway.manager.chunk import GROWTH, LARGEST, ChunkSize
 from headway.manager.cycle import ManifestManager
 from headway.service import Service
-from headway.store import work_queue
+from headway.store import wakes, work_queue
 from headway.store.engine import Store, ended_by_timeout
 from headway.store.transaction import Transaction
 from headway.wakeups import Role
@@ -124,11 +124,11 @@ def test_any_other_failure_leaves_the_chunk_as_it_is(
 ) -> None:
     manager = ManifestManager(crowded.store, crowded.app.settings, crowded.app.observer)
 
-    def divide_by_zero(tx: Transaction, entries: object) -> None:
+    def divide_by_zero(tx: Transaction, times: object) -> None:
         tx.connection.execute(text("SELECT 1 / 0"))
 
     with monkeypatch.context() as broken:
-        broken.setattr(work_queue, "enqueue", divide_by_zero)
+        broken.setattr(wakes, "set_wake_times", divide_by_zero)
         with pytest.raises(Exception) as failed:
             manager.run_once()
     assert not ended_by_timeout(failed.value)

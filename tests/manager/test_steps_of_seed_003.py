@@ -392,3 +392,29 @@ def test_every_entry_refused_costs_none_of_the_cycles_other_work(scene: Scene) -
     result = scene.manage()
 
     assert (result.reaped_in_progress, result.queued) == (2, 1)
+
+
+# What a cycle tells
+
+
+def test_each_cycle_tells_its_counts_its_reasons_and_how_long_each_step_took(scene: Scene) -> None:
+    declare(scene)
+    declare(scene, "off", enabled=False)
+
+    scene.manage()
+
+    [told] = scene.events.named("manager.cycle", candidates=2, queued=1, dead_lettered=0)
+    assert told.fields["reasons"] == {"the manifest is disabled": 1}
+    assert list(told.fields["seconds"]) == [step.name for step in MANIFEST_MANAGER.steps]
+    assert all(seconds > 0 for seconds in told.fields["seconds"].values())
+
+
+def test_the_last_hundred_cycles_can_be_read(scene: Scene) -> None:
+    declare(scene)
+    for _ in range(102):
+        scene.manage()
+
+    recent = scene.app.observer.recent("manager.cycle")
+
+    assert len(recent) == 100
+    assert recent[-1] is scene.events.named("manager.cycle")[-1]

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from headway.domain.execution import ExecutionState
+from headway.manager.cycle import ManagerResult
 from headway.store.declarations import Applied
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,7 @@ EXPANSIONS = {"execution.{}": sorted(state for state in ExecutionState if state.
 TOLD = {"execution_id", "external_id", "workflow", "failure"}
 SPREAD = {
     "declaration.applied": {field.name for field in fields(Applied)} - {"outdated"},
+    "manager.cycle": {field.name for field in fields(ManagerResult) if field.type is int},
     "execution.started": TOLD,
     **{f"execution.{state}": TOLD for state in ExecutionState if state.terminal},
 }

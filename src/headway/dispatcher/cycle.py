@@ -14,13 +14,16 @@ from headway.dispatcher.steps import (
     load_queued_jobs,
 )
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
-from headway.observe import Observer
+from headway.observe import Observer, StepTimes
 from headway.servers.protocol import TaskServer
 from headway.store import outcomes
 from headway.store.delays import next_scheduled_at
 from headway.store.engine import Lock, Store
 from headway.store.servers import living_workers
 from headway.workflow import Workflow
+
+# An event tells the commonest reasons; each entry's own is in its admission.
+REASONS = 20
 
 JOB_DISPATCHER = Workflow(
     "job-dispatcher",
@@ -71,12 +74,14 @@ class JobDispatcher:
 
     def run_once(self) -> DispatchResult:
         """Run one cycle; a server that does not get the lock does nothing."""
+        times = StepTimes()
         with self._store.leading(Lock.DISPATCH) as tx:
             if tx is None:
                 return DispatchResult(led=False)
             workers = living_workers(tx) if self._to_own_workers else None
             env = DispatchEnv(tx, self._settings, workers)
-            state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env)
+            state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
+            times.stop()
             next_at = next_scheduled_at(tx)
             result = DispatchResult(
                 led=True,
@@ -87,7 +92,11 @@ class JobDispatcher:
             )
         self._hand_over(result.dispatched)
         self._observer.emit(
-            "dispatcher.cycle", loaded=result.loaded, dispatched=len(result.dispatched)
+            "dispatcher.cycle",
+            loaded=result.loaded,
+            dispatched=len(result.dispatched),
+            reasons=dict(result.skipped.most_common(REASONS)),
+            seconds=times.seconds,
         )
         return result
 

@@ -17,11 +17,14 @@ from headway.manager.reap import (
     reap_stale_pending,
 )
 from headway.manager.workflow import ManagerEnv, ManagerState
-from headway.observe import Observer
+from headway.observe import Observer, StepTimes
 from headway.store.engine import Lock, Store, ended_by_timeout
 from headway.store.transaction import Transaction
 from headway.store.wakes import next_wake_at
 from headway.workflow import Workflow
+
+# An event tells the commonest reasons; each manifest's own is in its decision.
+REASONS = 20
 
 MANIFEST_MANAGER = Workflow(
     "manifest-manager",
@@ -50,7 +53,12 @@ class ManagerResult:
     reaped_in_progress: int = 0
     dead_lettered: int = 0
     decisions: tuple[Decision, ...] = ()
+    refused: int = 0
     due_in: timedelta | None = None
+
+    def counts(self) -> dict[str, int]:
+        """What the cycle did, in numbers."""
+        return {name: value for name, value in vars(self).items() if type(value) is int}
 
     @property
     def skipped(self) -> Counter[str]:
@@ -84,12 +92,16 @@ class ManifestManager:
 
         ``due_in`` is zero or less when there is more: the next cycle is to follow at once.
         """
+        times = StepTimes()
         try:
             with self._store.leading(Lock.MANAGE) as tx:
                 if tx is None:
                     return ManagerResult(led=False)
                 env = ManagerEnv(tx, self._settings, self._chunk.size, self._turn)
-                state: ManagerState = MANIFEST_MANAGER.run_now(ManagerState(), env)
+                state: ManagerState = MANIFEST_MANAGER.run_now(
+                    ManagerState(), env, before_step=times
+                )
+                times.stop()
                 result = _result(state, _until(tx, next_wake_at(tx)))
         except Exception as error:
             if ended_by_timeout(error):
@@ -98,7 +110,12 @@ class ManifestManager:
         self._chunk.done(result.candidates)
         self._turn = state.turn
         self._tell(state)
-        self._observer.emit("manager.cycle", candidates=result.candidates, queued=result.queued)
+        self._observer.emit(
+            "manager.cycle",
+            **result.counts(),
+            reasons=dict(result.skipped.most_common(REASONS)),
+            seconds=times.seconds,
+        )
         return result
 
     def _tell(self, state: ManagerState) -> None:
@@ -128,5 +145,6 @@ def _result(state: ManagerState, due_in: timedelta | None) -> ManagerResult:
         reaped_in_progress=len(state.reaped_in_progress),
         dead_lettered=len(state.dead_lettered),
         decisions=state.decisions,
+        refused=len(state.refused),
         due_in=due_in,
     )
