@@ -18,6 +18,7 @@ from headway.errors import DatabaseUnavailable, RemovalRefused
 from headway.history import Retention
 from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
+from headway.manager.sweep import Sweep
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
@@ -32,6 +33,7 @@ from headway.wakeups import Announcer, Role, WakeUps
 EVERY_ROLE = frozenset(Role)
 LISTEN_PULSE = 1.0
 HELD_PAUSE = 0.5
+SWEEP_PAUSE = 10.0
 LEASE = timedelta(seconds=15)
 GO_BACK = (
     "this declaration was applied before and a later one has replaced it, so nothing was applied; "
@@ -165,6 +167,8 @@ class Service:
         if Role.MANAGER in self.roles and settings.manager_enabled:
             manager = ManifestManager(self.store, settings, observer, self._cancel_here)
             yield self._wakeable(Role.MANAGER, lambda: self._manage(manager))
+            sweep = Sweep(self.store, settings, observer)
+            yield Loop("sweep", lambda: self._sweep(sweep), observer)
             retention = Retention(self.store, settings, observer)
             yield Loop("retention", lambda: self._clean_up(retention), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
@@ -188,6 +192,12 @@ class Service:
         pause = _pause(self.app.settings.manager_polling_interval, result.due_in)
         # Something is due and was not looked at: somebody is changing it at this moment.
         return pause if pause or result.candidates else HELD_PAUSE
+
+    def _sweep(self, sweep: Sweep) -> float:
+        swept = sweep.run_once()
+        if swept.woken:
+            self._wakeups.wake(Role.MANAGER)
+        return 0.0 if swept.hurry else SWEEP_PAUSE
 
     def _dispatch(self, dispatcher: JobDispatcher) -> float:
         result = dispatcher.run_once()

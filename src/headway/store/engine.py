@@ -47,6 +47,7 @@ class Lock(IntEnum):
     APPLY = 2
     MANAGE = 3
     DISPATCH = 4
+    SWEEP = 5
 
 
 class Store:

@@ -92,6 +92,13 @@ def load_views(tx: Transaction, manifest_ids: Iterable[int]) -> list[ManifestDis
     return [_view(row) for row in tx.connection.execute(statement).all()]
 
 
+def load_next(tx: Transaction, after: int, limit: int) -> list[ManifestDispatchView]:
+    """The views of the next *limit* manifests *after* one of this id, in order."""
+    following = select(manifest.c.id).where(manifest.c.id > after, manifest.c.removed_at.is_(None))
+    ids = tx.connection.execute(following.order_by(manifest.c.id).limit(limit)).scalars().all()
+    return sorted(load_views(tx, ids), key=lambda view: view.manifest_id)
+
+
 def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
     return select(
         *(column for column in manifest.c if column.name not in BOOKKEEPING),

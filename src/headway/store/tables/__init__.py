@@ -23,7 +23,7 @@ from headway.store.tables.federation import (
     substrate_query_response,
     workorder,
 )
-from headway.store.tables.records import audit, dead_letter, schema_version, server
+from headway.store.tables.records import audit, dead_letter, mark, schema_version, server
 from headway.store.tables.views import executions, work_queue_entries
 from headway.store.tables.work import execution, execution_history, wake, work_queue
 
@@ -43,6 +43,7 @@ __all__ = [
     "manifest",
     "manifest_group",
     "manifest_state",
+    "mark",
     "objective",
     "output_bundle",
     "pause_state",

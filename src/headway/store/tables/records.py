@@ -23,6 +23,13 @@ schema_version = Table(
     Column("applied_at", Instant, nullable=False),
 )
 
+mark = Table(
+    "headway_mark",
+    schema,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
 dead_letter = Table(
     "headway_dead_letter",
     schema,
