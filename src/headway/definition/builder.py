@@ -7,9 +7,10 @@ what was declared last. ``include`` hangs on the root, ``then_include`` on the c
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
-from headway.definition.making import Batch, Item, Made, Maker, checked_once
+from headway.definition.making import Batch, Item, Maker, checked_once
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference
+from headway.definition.terms import Made
 from headway.domain.dependencies import Pointers
 from headway.domain.names import checked_name
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headway.definition.making import Made
+from headway.definition.terms import Made
 from headway.domain.declaration import Declaration
 from headway.domain.graph import Edge, check_acyclic
 from headway.domain.manifest import Group, Manifest

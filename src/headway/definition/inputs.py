@@ -31,6 +31,9 @@ MAX_INTEGER_DIGITS = 4300
 
 _LARGEST_INTEGER: int = 10**MAX_INTEGER_DIGITS - 1
 _NOT_FINITE = "NaN and infinity cannot be stored as JSON"
+# What JSON holds as it is, and what has no parts to look into: told by type, for most values are.
+_STORABLE = frozenset({str, bool, NoneType})
+_WITHOUT_PARTS = _STORABLE | {int, float}
 
 
 class InputType:
@@ -93,7 +96,7 @@ class InputType:
         )
 
     def _read(self, text: str) -> Any:
-        return self._checked(json.loads(text, parse_constant=_refuse_constant), extra=None)
+        return self._checked(_DECODER.decode(text), extra=None)
 
     @contextmanager
     def _explained(self, value: Any, subject: str, failure: str) -> Iterator[None]:
@@ -164,7 +167,7 @@ def _message(error: Exception) -> str:
 
 def _as_json(plain: Any) -> str:
     _refuse_unstorable(plain)
-    text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(plain)
     if len(text) > MAX_INPUT_BYTES:
         raise Problem(
             (),
@@ -180,7 +183,13 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise Problem((), constant, _NOT_FINITE)
 
 
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 def _refuse_unstorable(plain: Any, path: Path = ()) -> None:
+    if type(plain) in _STORABLE:
+        return
     if isinstance(plain, float) and not math.isfinite(plain):
         raise Problem(path, plain, _NOT_FINITE)
     if isinstance(plain, int) and abs(plain) > _LARGEST_INTEGER:
@@ -207,6 +216,8 @@ def _refuse_sets_as_lists(given: Any, checked: Any, path: Path = ()) -> None:
 
 def _refuse_change(before: Any, after: Any, path: Path = ()) -> None:
     """Refuse what JSON would silently turn into something else, such as a tuple key into text."""
+    if type(before) is type(after) and type(before) in _WITHOUT_PARTS and before == after:
+        return
     mine, theirs = _parts(before), _parts(after)
     if mine is None or theirs is None:
         same = _same(before, after)
@@ -238,6 +249,8 @@ def _is_record(value: Any) -> bool:
 
 def _parts(value: Any) -> dict[Any, Any] | None:
     """The fields, entries or items of a value that has any; lists and tuples are alike in JSON."""
+    if type(value) in _WITHOUT_PARTS:
+        return None
     if isinstance(value, BaseModel):
         names = [*type(value).model_fields, *(value.model_extra or ())]
         return {name: getattr(value, name, None) for name in names}

@@ -1,32 +1,16 @@
 """From what a user writes to a checked manifest: one way for declarations and for run time."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from headway.definition.options import check_options
 from headway.definition.registry import Reference, Registry
+from headway.definition.terms import Made, Terms, agree
 from headway.domain.dependencies import DependsOn
-from headway.domain.due import MisfirePolicy
-from headway.domain.exclusions import check_exclusions
-from headway.domain.manifest import Group, Manifest, WhenBusy, checked_priority
 from headway.domain.names import checked_name
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule
 from headway.domain.text import shown
-from headway.domain.time_options import TimeOptions
-from headway.domain.timing import FirstRun
 from headway.errors import DefinitionError
-
-# Options that a manifest takes over as they are.
-PLAIN_OPTIONS = (
-    "priority",
-    "max_retries",
-    "retry",
-    "timeout",
-    "enabled",
-    "join",
-    "dormant",
-)
 
 
 class Item:
@@ -52,14 +36,6 @@ class Item:
         self.input = input
         self.depends_on = depends_on
         self.options = options
-
-
-@dataclass(frozen=True)
-class Made:
-    """A manifest together with its group, if that was declared and not merely named."""
-
-    manifest: Manifest
-    group: Group | None
 
 
 @dataclass(frozen=True)
@@ -101,51 +77,38 @@ class Maker:
         *,
         schedule: Schedule | None = None,
         parents: tuple[str, ...] = (),
-        batch: str | None = None,
     ) -> Made:
         """One manifest; with *parents* it is a dependent, otherwise *schedule* says when."""
         registered = self._registry.find(workflow)
         subject = checked_name("external_id", external_id)
-        check_options(subject, options, dependent=bool(parents))
-        if subject in parents:
-            raise DefinitionError(f"{subject}: depends on itself; name another parent")
-        checked_priority(subject, options.get("priority", 0))
-        group = _group(options.get("group"), batch or subject, options.get("priority", 0))
-        manifest = Manifest(
-            external_id=subject,
-            workflow=registered.name,
-            input=registered.input_type.encode(input, subject),
-            input_type=registered.input_type.name,
-            schedule=_schedule(subject, schedule),
-            group=group,
-            parents=parents,
-            batch=batch,
-            when_busy=WhenBusy(options.get("when_busy", WhenBusy.SKIP)),
-            time=_time_options(subject, schedule, options),
-            **{name: options[name] for name in PLAIN_OPTIONS if name in options},
-        )
-        return Made(manifest, group if isinstance(options.get("group"), Group) else None)
+        terms = agree(registered, subject, options, schedule, dependent=bool(parents))
+        return terms.make(subject, input, parents)
 
     def make_batch(
         self, batch: Batch, items: Iterable[tuple[Item, tuple[str, ...]]]
     ) -> Iterator[Made]:
         """The manifests of a batch, one by one as *items* come with their parents."""
+        shared: dict[bool, Terms] = {}
         for item, parents in items:
-            external_id = batch.external_id(item)
+            subject = checked_name("external_id", batch.external_id(item))
             if item.depends_on is not None and not parents:
                 raise DefinitionError(
-                    f"{external_id}: depends_on = {shown(item.depends_on)}: what runs by time has "
+                    f"{subject}: depends_on = {shown(item.depends_on)}: what runs by time has "
                     "no parents; leave it out, or declare a dependent with include_many(...)"
                 )
-            yield self.make(
-                batch.workflow,
-                external_id,
-                item.input,
-                {**batch.options, **item.options},
-                schedule=batch.schedule,
-                parents=parents,
-                batch=batch.name,
-            )
+            terms = None if item.options else shared.get(bool(parents))
+            if terms is None:
+                terms = self._agree(batch, item, subject, dependent=bool(parents))
+            if not item.options:
+                shared[bool(parents)] = terms
+            yield terms.make(subject, item.input, parents)
+
+    def _agree(self, batch: Batch, item: Item, subject: str, *, dependent: bool) -> Terms:
+        registered = self._registry.find(batch.workflow)
+        options = {**batch.options, **item.options}
+        return agree(
+            registered, subject, options, batch.schedule, dependent=dependent, batch=batch.name
+        )
 
 
 def checked_once(subject: str, at: Once) -> Once:
@@ -157,51 +120,3 @@ def checked_once(subject: str, at: Once) -> Once:
             "once(datetime(2030, 1, 1, tzinfo=UTC))"
         )
     return at
-
-
-def _group(given: str | Group | None, derived: str, priority: int) -> Group:
-    """The group itself; one that is merely named starts with the manifest's own priority."""
-    if not isinstance(given, Group):
-        return Group(checked_name("group", derived if given is None else given), priority=priority)
-    return given if given.name else replace(given, name=checked_name("group", derived))
-
-
-def _schedule(subject: str, schedule: Schedule | None) -> Schedule:
-    if schedule is None:
-        return Never()
-    if not isinstance(schedule, Every | Cron | Once | Never):
-        raise DefinitionError(
-            f"{subject}: schedule = {shown(schedule)}: must be every(...), cron(...) or once(...); "
-            "for example every(hours=1)"
-        )
-    return schedule
-
-
-def _time_options(
-    subject: str, schedule: Schedule | None, options: Mapping[str, Any]
-) -> TimeOptions:
-    """The options about time, tried together with the schedule so that nonsense shows at once."""
-    try:
-        misfire, first_run = options.get("misfire"), options.get("first_run")
-        time = TimeOptions(
-            misfire_policy=None if misfire is None else MisfirePolicy(misfire),
-            misfire_threshold=options.get("misfire_threshold"),
-            catch_up_limit=options.get("catch_up_limit"),
-            variance=options.get("variance"),
-            exclusions=check_exclusions(options.get("exclude", ())),
-            first_run=None if first_run is None else FirstRun(first_run),
-            tz=options.get("tz"),
-        )
-        time.timing(_schedule(subject, schedule))
-    except DefinitionError as error:
-        raise DefinitionError(f"{subject}: {error}") from error
-    _check_zone(subject, schedule, time)
-    return time
-
-
-def _check_zone(subject: str, schedule: Schedule | None, time: TimeOptions) -> None:
-    if isinstance(schedule, Cron) and time.tz not in (None, schedule.tz):
-        raise DefinitionError(
-            f"{subject}: tz = {time.tz!r}, but its cron expression is read in {schedule.tz!r}; "
-            f"write it once: cron({schedule.expression!r}, tz={time.tz!r})"
-        )

@@ -12,8 +12,10 @@ from typing import Any, Unpack
 
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Batch, Item, Made, Maker
+from headway.definition.making import Batch, Item, Maker
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference, Registry
+from headway.definition.terms import Made
 from headway.domain.declaration import Declaration
 from headway.domain.dependencies import DependsOn, parents_of
 from headway.domain.manifest import Group

@@ -24,6 +24,8 @@ def checked_name(kind: str, value: object) -> str:
     >>> checked_name("external_id", "extract-users/2024 🚀")
     'extract-users/2024 🚀'
     """
+    if _is_plain(value):
+        return str(value)
     if not isinstance(value, str):
         raise _refused(kind, value, "must be a string")
     # Rebuilt from its characters because a StrEnum member would be stored by its member name.
@@ -31,6 +33,17 @@ def checked_name(kind: str, value: object) -> str:
     if rule := _broken_rule(name):
         raise _refused(kind, value, rule)
     return name
+
+
+def _is_plain(value: object) -> bool:
+    """Whether *value* is a name made of ASCII alone, as nearly all are: seen without a loop."""
+    return (
+        type(value) is str
+        and value.isascii()
+        and value.isprintable()
+        and 0 < len(value) <= NAME_LIMIT
+        and value == value.strip()
+    )
 
 
 def _refused(kind: str, value: object, rule: str) -> DefinitionError:
