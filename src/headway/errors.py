@@ -21,6 +21,7 @@
     │   ├── NotYourDependentError       it depends on another manifest
     │   └── DependentBusyError          it is queued or running, and rejects activations then
     ├── IllegalTransition               an execution cannot move between these states
+    ├── CreatedMeanwhile                somebody else created the same manifest at the same moment
     ├── RemovalRefused                  applying would remove most of what an application declared
     ├── SchemaError                     the database's schema does not fit this version
     │   ├── SchemaMissing
@@ -179,6 +180,16 @@ class IllegalTransition(HeadwayError):
         super().__init__(f"an execution that is {current} cannot become {wanted}")
         self.current = current
         self.wanted = wanted
+
+
+class CreatedMeanwhile(HeadwayError):
+    """Somebody else created the same manifest at the same moment; the next attempt finds it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing was written: somebody else has created one of these manifests at the same "
+            "moment; try again"
+        )
 
 
 class RemovalRefused(HeadwayError):

@@ -12,7 +12,8 @@ from headway.domain.declaration import Declaration
 from headway.domain.manifest import Group
 from headway.domain.schedule import cron, every
 from headway.domain.work_queue import Source
-from headway.store import declarations, removal
+from headway.store import removal
+from headway.store.bulk import CHUNK
 from headway.store.declarations import Applied
 from headway.store.engine import Store
 from headway.store.tables import declaration, manifest, manifest_group, manifest_state, work_queue
@@ -202,8 +203,8 @@ def test_what_was_removed_and_is_declared_again_is_a_new_manifest(store: Store) 
 
 @pytest.fixture
 def broken() -> Declaration:
-    """One whose last manifest no database takes, after a thousand that are fine."""
-    items = [a_manifest(f"extract-{number}") for number in range(declarations.CHUNK)]
+    """One whose last manifest no database takes, after a whole chunk that is fine."""
+    items = [a_manifest(f"extract-{number}") for number in range(CHUNK)]
     bad = a_manifest("bad")
     object.__setattr__(bad, "priority", 99)
     return a_declaration(*items, bad, groups=[Group("etl", 7)])
@@ -286,7 +287,7 @@ def test_two_applications_do_not_mistake_each_others_declaration_for_their_own(
 
 
 def test_more_manifests_than_fit_one_chunk_are_all_declared(store: Store) -> None:
-    items = [a_manifest(f"extract-{number}") for number in range(declarations.CHUNK + 5)]
+    items = [a_manifest(f"extract-{number}") for number in range(CHUNK + 5)]
     assert apply(store, a_declaration(*items)).created == len(items)
     changed = [a_manifest(f"extract-{number}", priority=1) for number in range(len(items))]
     assert apply(store, a_declaration(*changed)).changed == len(items)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from headway.domain.exclusion_json import exclusions_to_json
 from headway.domain.manifest import Group, Manifest
 from headway.domain.schedule import schedule_to_fields
 from headway.domain.time_options import TimeOptions
+from headway.errors import OwnedByAnother
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,19 @@ class Declaration:
         hashed = hashlib.sha256(self.application.encode())
         for name in sorted(self.groups):
             hashed.update(declared_group(self.groups[name]).encode())
-        for manifest in self.manifests:
-            hashed.update(declared_manifest(manifest).encode())
+        for text in declared_manifests(self.manifests):
+            hashed.update(text.encode())
         return hashed.hexdigest()
+
+
+def check_owner(external_id: str, owner: str, application: str) -> None:
+    """Refuse to declare what another application owns; run time and code of one are the same.
+
+    >>> check_owner("load", "warehouse:runtime", "warehouse")
+    """
+    theirs = owner.partition(":")[0]
+    if theirs != application.partition(":")[0]:
+        raise OwnedByAnother(external_id, theirs)
 
 
 def declared_group(group: Group) -> str:
@@ -55,17 +66,35 @@ def declared_group(group: Group) -> str:
 
 def declared_manifest(manifest: Manifest) -> str:
     """What the code says about a manifest, as the text kept beside its row."""
-    return _canonical(
+    return next(declared_manifests([manifest]))
+
+
+def declared_manifests(manifests: Iterable[Manifest]) -> Iterator[str]:
+    """The same of many: what one has from the same batch as the one before is told once."""
+    before: Manifest | None = None
+    start = to_input = to_parents = end = ""
+    for one in manifests:
+        if before is None or not one.is_like(before):
+            start, to_input, to_parents, end = _told_but_for_its_own(one)
+        before = one
+        name, input = _quoted(one.external_id), _quoted(one.input)
+        parents = _canonical(one.parents) if one.parents else "[]"
+        yield f"{start}{name}{to_input}{input}{to_parents}{parents}{end}"
+
+
+def _told_but_for_its_own(manifest: Manifest) -> list[str]:
+    """The text of *manifest*, cut where its external id, its input and its parents belong."""
+    text = _canonical(
         {
-            "external_id": manifest.external_id,
+            "external_id": _GAP,
             "workflow": manifest.workflow,
-            "input": manifest.input,
+            "input": _GAP,
             "input_type": manifest.input_type,
             "kind": manifest.kind,
             "schedule": schedule_to_fields(manifest.schedule),
             "time": _told(manifest.time),
             "group": manifest.group.name,
-            "parents": list(manifest.parents),
+            "parents": _GAP,
             "join": manifest.join,
             "when_busy": manifest.when_busy,
             "batch": manifest.batch,
@@ -76,6 +105,7 @@ def declared_manifest(manifest: Manifest) -> str:
             "enabled": manifest.enabled,
         }
     )
+    return text.split(_quoted(_GAP))
 
 
 def _told(time: TimeOptions) -> dict[str, Any]:
@@ -86,5 +116,7 @@ def _told(time: TimeOptions) -> dict[str, Any]:
     return told
 
 
-def _canonical(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), default=str)
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
+_quoted = json.encoder.encode_basestring_ascii
+# No name, type or schedule is this.
+_GAP = "\0"

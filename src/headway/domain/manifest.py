@@ -1,9 +1,10 @@
 """The manifest: what runs, with which input, when or after what, and in which group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
+from operator import attrgetter, is_
 
 from headway.domain.dependencies import EdgeState, Join
 from headway.domain.names import checked_name
@@ -73,7 +74,7 @@ class Group:
         checked_priority(subject, self.priority)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A declared manifest: everything the code says about one job.
 
@@ -106,11 +107,24 @@ class Manifest:
             return self.schedule.kind
         return "dormant_dependent" if self.dormant else "dependent"
 
+    def is_like(self, other: "Manifest") -> bool:
+        """Whether only external id, input and parents differ, as between items of one batch.
+
+        All else has to be the same objects: what is merely equal may be told in other words.
+        """
+        alike = all(map(is_, _TERMS(self), _TERMS(other)))
+        return alike and bool(self.parents) is bool(other.parents)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "external_id", checked_name("external_id", self.external_id))
         checked_priority(self.external_id, self.priority)
         _check_max_retries(self.external_id, self.max_retries)
         _check_timeout(self.external_id, self.timeout)
+
+
+_TERMS = attrgetter(
+    *(one.name for one in fields(Manifest) if one.name not in ("external_id", "input", "parents"))
+)
 
 
 def _check_max_retries(subject: str, value: int | None) -> None:

@@ -9,11 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headway.domain.declaration import Declaration, declared_group, declared_manifest
+from headway.domain.declaration import (
+    Declaration,
+    check_owner,
+    declared_group,
+    declared_manifest,
+    declared_manifests,
+)
 from headway.domain.field_changes import FieldChange, differences, in_words, shortened, switch
 from headway.domain.manifest import Group, Manifest
 from headway.domain.preview import how_it_runs
-from headway.errors import OwnedByAnother
 
 GROUP_FIELDS = ("max_active_jobs", "priority", "enabled")
 TOLD_WHEN_NEW = ("runs", "exclusions", "time zone")
@@ -148,19 +153,19 @@ def compare(wanted: Declaration, known: Known) -> Plan:
     False
     """
     created, changed, kept = [], [], list(_kept_in_groups(wanted, known))
-    for item in wanted.manifests:
+    texts = declared_manifests(wanted.manifests)
+    for item, declared in zip(wanted.manifests, texts, strict=True):
         found = known.manifests.get(item.external_id)
         if found is None:
             created.append(_new(item))
             continue
-        declared = declared_manifest(item)
-        if found.declared != declared:
-            _check_owner(item.external_id, found.owner, wanted.application)
-        elif found.enabled == item.enabled and set(found.parents) == set(item.parents):
+        check_owner(item.external_id, found.owner, wanted.application)
+        same = found.declared == declared
+        if same and found.enabled == item.enabled and set(found.parents) == set(item.parents):
             continue  # nothing to take apart: the common case, a hundred thousand times
         before, after = json.loads(found.declared or "{}"), json.loads(declared)
         fields = _changed_fields(found, item, before, after)
-        if fields or found.declared != declared:
+        if fields or not same:
             changed.append(Change(item.external_id, fields))
         kept.extend(_kept_switch(item.external_id, found, before, after))
     gone, owned = _undeclared(wanted, known)
@@ -176,12 +181,6 @@ def compare(wanted: Declaration, known: Known) -> Plan:
         kept=tuple(kept),
         outdated=known.outdated,
     )
-
-
-def _check_owner(external_id: str, owner: str, application: str) -> None:
-    theirs = owner.partition(":")[0]
-    if theirs != application.partition(":")[0]:
-        raise OwnedByAnother(external_id, theirs)
 
 
 def _new(item: Manifest) -> Change:

@@ -5,28 +5,18 @@ caller's transaction under the apply lock. What the code said last time is kept 
 that a value an operator changed stays until the code's own value changes.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import func, insert, select
 
-from headway.domain.declaration import Declaration, declared_manifest
-from headway.domain.manifest import Manifest
+from headway.domain.declaration import Declaration
 from headway.domain.plan import removes_too_much
-from headway.errors import OwnedByAnother
-from headway.store.bulk import create_manifests
 from headway.store.declared_edges import apply_edges
 from headway.store.declared_groups import upsert_groups
-from headway.store.manifest_rows import definition_columns
+from headway.store.declared_manifests import Written, upsert_manifests
 from headway.store.removal import remove, undeclared
-from headway.store.tables import declaration, manifest
-from headway.store.transaction import Transaction, among
-from headway.store.wakes import Scope, leave_wakes
-
-CHUNK = 1000
+from headway.store.tables import declaration
+from headway.store.transaction import Transaction
 
 
 @dataclass(frozen=True)
@@ -66,17 +56,15 @@ def apply(
     standing = standing_of(tx, wanted)
     if standing.outdated and not go_back:
         return Applied(outdated=True)
-    created = changed = 0
+    written = Written()
     if not standing.current or go_back:
-        group_ids = upsert_groups(tx, wanted)
-        for chunk in _chunks(wanted.manifests):
-            new, altered = _upsert_manifests(tx, wanted.application, chunk, group_ids)
-            created, changed = created + new, changed + altered
-    removed, kept_back = _remove_undeclared(tx, wanted, created, allow_removal)
+        written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
+    removed, kept_back = _remove_undeclared(tx, wanted, written.created, allow_removal)
     if not standing.current or go_back:
-        apply_edges(tx, wanted)
+        apply_edges(tx, wanted, written.changed)
     if not standing.current:
         _remember(tx, wanted, standing.digest)
+    created, changed = written.created, len(written.changed)
     left = len(wanted.manifests) - created - changed
     return Applied(created, changed, left, removed, kept_back)
 
@@ -86,14 +74,11 @@ def upsert(tx: Transaction, wanted: Declaration, *, prune_batch: str | None = No
 
     With *prune_batch*, items of that batch that *wanted* does not name are removed.
     """
-    group_ids = upsert_groups(tx, wanted)
-    touched = 0
-    for chunk in _chunks(wanted.manifests):
-        touched += sum(_upsert_manifests(tx, wanted.application, chunk, group_ids))
+    written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
     if prune_batch is not None:
         remove(tx, undeclared(tx, wanted, batch=prune_batch)[1])
-    apply_edges(tx, wanted)
-    return touched
+    apply_edges(tx, wanted, written.changed)
+    return written.created + len(written.changed)
 
 
 def standing_of(tx: Transaction, wanted: Declaration) -> Standing:
@@ -128,81 +113,3 @@ def _remove_undeclared(
         return 0, len(gone)
     remove(tx, gone)
     return len(gone), 0
-
-
-def _upsert_manifests(
-    tx: Transaction, application: str, chunk: Sequence[Manifest], group_ids: Mapping[str, int]
-) -> tuple[int, int]:
-    found = {row.external_id: row for row in tx.connection.execute(_current(tx, chunk))}
-    new, altered = [], []
-    for item in chunk:
-        row = _row(tx, application, item, group_ids[item.group.name])
-        known = found.get(item.external_id)
-        if known is None:
-            new.append(row | {"created_at": tx.now, "scheduled_since": tx.now})
-        elif known.declared != row["declared"]:
-            _check_owner(known, application)
-            altered.append((known, row))
-    create_manifests(tx, new)
-    _change_manifests(tx, altered)
-    return len(new), len(altered)
-
-
-def _check_owner(known: Any, application: str) -> None:
-    """What code declares may be changed at run time, but never by another application."""
-    mine, theirs = (owner.partition(":")[0] for owner in (application, known.owner))
-    if mine != theirs:
-        raise OwnedByAnother(known.external_id, theirs)
-
-
-def _current(tx: Transaction, chunk: Sequence[Manifest]) -> Any:
-    columns = (manifest.c.id, manifest.c.external_id, manifest.c.declared, manifest.c.owner)
-    return select(*columns).where(
-        manifest.c.removed_at.is_(None),
-        among(tx, manifest.c.external_id, [item.external_id for item in chunk]),
-    )
-
-
-def _change_manifests(tx: Transaction, altered: Sequence[tuple[Any, dict[str, Any]]]) -> None:
-    by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for known, row in altered:
-        values = _changed_values(tx, json.loads(known.declared or "{}"), row)
-        by_columns.setdefault(tuple(values), []).append(values | {"b_id": known.id})
-    for columns, rows in by_columns.items():
-        values = {name: bindparam(name) for name in columns}
-        statement = update(manifest).where(manifest.c.id == bindparam("b_id")).values(values)
-        tx.connection.execute(statement, rows)
-    ids = [known.id for known, _ in altered]
-    leave_wakes(tx, [(key, scope) for key in ids for scope in (Scope.SELF, Scope.CHILDREN)])
-
-
-def _changed_values(
-    tx: Transaction, before: Mapping[str, Any], row: dict[str, Any]
-) -> dict[str, Any]:
-    """Everything the code says, but an operator's switch stays while the code's does not move.
-
-    A new due time counts anew from now, and sets a once-manifest going again that was done.
-    """
-    after = json.loads(row["declared"])
-    rescheduled = before.get("schedule") != after["schedule"]
-    values = dict(row)
-    if ":" in row["owner"]:
-        del values["owner"]  # what code declares stays the code's, whoever changes it at run time
-    if before.get("enabled") == after["enabled"] and not (rescheduled and after["kind"] == "once"):
-        del values["enabled"]
-    return values | ({"scheduled_since": tx.now} if rescheduled else {})
-
-
-def _row(tx: Transaction, application: str, item: Manifest, group_id: int) -> dict[str, Any]:
-    return definition_columns(item) | {
-        "group_id": group_id,
-        "owner": application,
-        "declared": declared_manifest(item),
-        "updated_at": tx.now,
-    }
-
-
-def _chunks(items: Iterable[Manifest]) -> Iterator[list[Manifest]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk

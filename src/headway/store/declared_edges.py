@@ -1,8 +1,7 @@
 """Edges of a declaration: parents found by external id, and no circles allowed."""
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import or_, select
 
@@ -10,12 +9,11 @@ from headway.domain.declaration import Declaration
 from headway.domain.graph import Edge, check_acyclic
 from headway.domain.manifest import Manifest
 from headway.errors import ParentNotFound
+from headway.store.bulk import chunks
 from headway.store.edges import all_edges, fill_lost_parents, set_parents
 from headway.store.tables import dependency, manifest
 from headway.store.transaction import Transaction, among
 from headway.store.wakes import Scope, leave_wakes
-
-CHUNK = 1000
 
 _ORPHANS = (
     select(manifest.c.id, manifest.c.declared)
@@ -24,30 +22,28 @@ _ORPHANS = (
 )
 
 
-def apply_edges(tx: Transaction, wanted: Declaration) -> None:
-    """Make every declared manifest depend on what it names, wherever that was declared."""
-    changed: set[int] = set()
-    for chunk in _chunks(wanted.manifests):
+def apply_edges(tx: Transaction, wanted: Declaration, changed: Collection[str]) -> None:
+    """Make every declared manifest depend on what it names, wherever that was declared.
+
+    *changed* are those whose rows were changed just now: only they can have edges too many, or be
+    in another group than before. What is new and names no parents has no edges to look at.
+    """
+    concerned = (one for one in wanted.manifests if one.parents or one.external_id in changed)
+    linked: set[int] = set()
+    for chunk in chunks(concerned):
         ids = _ids(tx, {name for item in chunk for name in (item.external_id, *item.parents)})
-        changed |= set_parents(
-            tx, {ids[item.external_id]: _parent_ids(item, ids) for item in chunk}
-        )
-    changed |= _relink(tx)
-    if changed or _moved(tx, wanted):
+        linked |= set_parents(tx, {ids[item.external_id]: _parent_ids(item, ids) for item in chunk})
+    linked |= _relink(tx)
+    if linked or _have_edges(tx, changed):
         edges, groups = all_edges(tx)
         check_acyclic(groups, [Edge(parent, child) for parent, child in edges])
-    leave_wakes(tx, [(child, Scope.SELF) for child in sorted(changed)])
+    leave_wakes(tx, [(child, Scope.SELF) for child in sorted(linked)])
 
 
-def _moved(tx: Transaction, wanted: Declaration) -> bool:
-    """Whether a manifest with edges was written just now: it may be in another group."""
-    for chunk in _chunks(wanted.manifests):
-        written = select(manifest.c.id).where(
-            manifest.c.updated_at == tx.now,
-            manifest.c.removed_at.is_(None),
-            among(tx, manifest.c.external_id, [item.external_id for item in chunk]),
-        )
-        ends = or_(dependency.c.child_id.in_(written), dependency.c.parent_id.in_(written))
+def _have_edges(tx: Transaction, external_ids: Iterable[str]) -> bool:
+    for chunk in chunks(external_ids):
+        ids = list(_ids(tx, chunk).values())
+        ends = or_(among(tx, dependency.c.child_id, ids), among(tx, dependency.c.parent_id, ids))
         if tx.connection.execute(select(dependency.c.id).where(ends).limit(1)).first():
             return True
     return False
@@ -78,9 +74,3 @@ def _ids(tx: Transaction, external_ids: Iterable[str]) -> dict[str, int]:
         manifest.c.removed_at.is_(None), among(tx, manifest.c.external_id, external_ids)
     )
     return {row.external_id: row.id for row in tx.connection.execute(statement)}
-
-
-def _chunks(items: Iterable[Manifest]) -> Iterator[list[Manifest]]:
-    iterator = iter(items)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk

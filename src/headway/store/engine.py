@@ -109,7 +109,7 @@ class Store:
                     f"{shown(self.url)}"
                 )
             self._joined.add(engine)
-        return Transaction(joined, self._now(joined))
+        return Transaction(joined, self._now(joined), joined=True)
 
     @contextmanager
     def leading(self, lock: Lock, *, seconds: int = 5) -> Iterator[Transaction | None]:

@@ -1,5 +1,6 @@
 """A manifest's definition as columns, and back."""
 
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,13 +15,21 @@ from headway.domain.timing import FirstRun
 DEPENDENTS = ("dependent", "dormant_dependent")
 
 
-def definition_columns(item: Manifest) -> dict[str, Any]:
-    """What a declared manifest writes into its own columns."""
+def definition_rows(items: Iterable[Manifest]) -> Iterator[dict[str, Any]]:
+    """What declared manifests write into their own columns."""
+    before: Manifest | None = None
+    shared: dict[str, Any] = {}
+    for item in items:
+        if before is None or not item.is_like(before):
+            shared = _shared_columns(item)
+        before = item
+        yield {**shared, "external_id": item.external_id, "input": item.input}
+
+
+def _shared_columns(item: Manifest) -> dict[str, Any]:
     return {
-        "external_id": item.external_id,
         "workflow": item.workflow,
         "input_type": item.input_type,
-        "input": item.input,
         **_schedule_columns(item),
         **_time_columns(item.time),
         **_retry_columns(item.retry),

@@ -22,8 +22,8 @@ def undeclared(
     )
     if batch is not None:
         owned = owned.where(manifest.c.batch == batch)
-    rows = tx.connection.execute(owned).all()
-    return len(rows), sorted(row.id for row in rows if row.external_id not in kept)
+    names = {key: name for key, name in tx.connection.execute(owned)}
+    return len(names), sorted(key for key, name in names.items() if name not in kept)
 
 
 def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER_DECLARED) -> None:

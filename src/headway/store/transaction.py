@@ -26,10 +26,15 @@ from sqlalchemy.types import JSON
 
 @dataclass(frozen=True)
 class Transaction:
-    """An open transaction and its ``now``, read once from the database's clock."""
+    """An open transaction and its ``now``, read once from the database's clock.
+
+    One that is ``joined`` is a caller's: its driver may be any and its settings are not ours, so
+    that it is sent nothing but plain statements.
+    """
 
     connection: Connection
     now: datetime
+    joined: bool = False
 
     @property
     def on_postgresql(self) -> bool:

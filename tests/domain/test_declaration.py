@@ -1,0 +1,74 @@
+"""What the code says about manifests, as text: canonical, and the same told alone or with others."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.domain.declaration import Declaration, declared_manifest, declared_manifests
+from headway.domain.exclusion_kinds import Days
+from headway.domain.manifest import Group, Manifest, WhenBusy
+from headway.domain.retry import RetryPolicy
+from headway.domain.schedule import Never, cron, every, once
+from headway.domain.time_options import TimeOptions
+
+# Few values each, so that neighbours often share some of them, and sometimes all.
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "external_id": st.sampled_from(['a"b', "extract\\u0000", "ключ", "load-1"]),
+    "workflow": st.sampled_from(["work", "ünïcode"]),
+    "input": st.sampled_from(["null", '{"a":"\\u0000"}', '"\\\\"']),
+    "input_type": st.sampled_from(["str", "list[int]"]),
+    "schedule": st.sampled_from(
+        [every(hours=1), cron("0 9 * * *"), once(datetime(2030, 1, 1, tzinfo=UTC)), Never()]
+    ),
+    "group": st.sampled_from([Group("etl"), Group("etl", 4), Group("x")]),
+    "priority": st.sampled_from([0, 3]),
+    "timeout": st.sampled_from([None, timedelta(seconds=90)]),
+    "enabled": st.booleans(),
+    "retry": st.sampled_from([None, RetryPolicy()]),
+    "time": st.sampled_from(
+        [TimeOptions(), TimeOptions(exclusions=(Days(frozenset({6})),), tz="Europe/Berlin")]
+    ),
+    "parents": st.sampled_from([(), ("extract",), ("b", 'a"')]),
+    "dormant": st.booleans(),
+    "when_busy": st.sampled_from(WhenBusy),
+    "batch": st.sampled_from([None, "load"]),
+}
+manifests = st.lists(st.fixed_dictionaries(FIELDS), max_size=6).map(
+    lambda each: [Manifest(**fields) for fields in each]
+)
+
+
+@given(manifests)
+def test_manifests_are_told_the_same_alone_and_among_others(some: list[Manifest]) -> None:
+    told = list(declared_manifests(some))
+    assert told == [declared_manifest(one) for one in some]
+    for one, text in zip(some, told, strict=True):
+        said = json.loads(text)
+        assert text == json.dumps(said, sort_keys=True, separators=(",", ":"))
+        assert (said["external_id"], said["input"]) == (one.external_id, one.input)
+        assert (said["kind"], said["parents"]) == (one.kind, list(one.parents))
+        assert (said["enabled"], said["priority"], said["group"]) == (
+            one.enabled,
+            one.priority,
+            one.group.name,
+        )
+
+
+def test_the_text_of_a_manifest_does_not_change_between_versions() -> None:
+    """It is compared with what an earlier version stored: another text rewrites every row."""
+    load = Manifest("load", "work", '{"a":1}', "dict", every(hours=1), Group("etl"))
+    assert declared_manifest(load) == (
+        '{"batch":null,"enabled":true,"external_id":"load","group":"etl","input":"{\\"a\\":1}",'
+        '"input_type":"dict","join":"all","kind":"interval","max_retries":null,"parents":[],'
+        '"priority":0,"retry":null,"schedule":{"cron_expression":null,"fixed_rate":false,'
+        '"interval_seconds":3600,"once_at":null,"schedule_kind":"interval","time_zone":null},'
+        '"time":{},"timeout":null,"when_busy":"skip","workflow":"work"}'
+    )
+    assert Declaration("warehouse", {}, (load,)).digest() == (
+        "a74044326d98546af53886f7e481b7ddc4969bfe2a3d84c8fdf1a5641f6bd15e"
+    )
