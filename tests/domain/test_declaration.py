@@ -1,4 +1,4 @@
-"""What the code says about manifests, as text: canonical, and the same told alone or with others."""
+"""What the code says about manifests, as text: canonical, and the same alone or with others."""
 
 from __future__ import annotations
 

@@ -183,6 +183,8 @@ def test_what_others_own_is_not_removed_and_not_taken() -> None:
     assert compare(wanted(), theirs) == Plan("warehouse")
     with pytest.raises(OwnedByAnother, match="belongs to the application 'billing'"):
         compare(wanted(a_manifest("invoice", priority=3)), theirs)
+    with pytest.raises(OwnedByAnother, match="belongs to the application 'billing'"):
+        compare(wanted(a_manifest("invoice")), theirs)
 
 
 def test_what_was_made_at_run_time_is_changed_by_the_code_but_never_removed() -> None:

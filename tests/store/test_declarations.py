@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from headway.domain.declaration import Declaration
 from headway.domain.manifest import Group
 from headway.domain.schedule import cron, every
 from headway.domain.work_queue import Source
+from headway.errors import OwnedByAnother
 from headway.store import removal
 from headway.store.bulk import CHUNK
 from headway.store.declarations import Applied
@@ -269,6 +271,37 @@ def test_another_application_makes_no_declaration_outdated(store: Store) -> None
     apply(store, mine)
     apply(store, a_declaration(a_manifest("invoice"), application="billing"))
     assert apply(store, mine) == Applied(unchanged=1)
+
+
+@pytest.mark.parametrize("owner", ["billing", "billing:runtime"])
+def test_what_another_application_owns_is_refused_even_if_it_is_declared_alike(
+    store: Store, owner: str
+) -> None:
+    apply(store, a_declaration(a_manifest("invoice"), application=owner))
+    before = everything(store)
+    for application in ("warehouse", "warehouse:runtime"):
+        wanted = a_declaration(a_manifest("extract"), a_manifest("invoice"))
+        with pytest.raises(OwnedByAnother, match="'invoice': belongs to the application 'billing'"):
+            apply(store, replace(wanted, application=application))
+    assert everything(store) == before
+
+
+def test_what_another_application_took_over_is_missed_by_the_current_declaration(
+    store: Store,
+) -> None:
+    mine = a_declaration(a_manifest("extract"), a_manifest("load"))
+    apply(store, mine)
+    with store.writing() as tx:
+        removal.remove(tx, [manifest_ids(store)["load"]], "somebody did")
+    apply(store, a_declaration(a_manifest("load"), application="billing"))
+    for again in (mine, replace(mine, manifests=mine.manifests[::-1])):
+        with pytest.raises(OwnedByAnother, match="'load': belongs to the application 'billing'"):
+            apply(store, again)
+
+
+def test_what_was_made_at_run_time_may_be_declared_alike(store: Store) -> None:
+    apply(store, a_declaration(a_manifest("extract"), application="warehouse:runtime"))
+    assert apply(store, a_declaration(a_manifest("extract"))) == Applied(unchanged=1)
 
 
 def test_giving_everything_a_new_name_counts_as_removing_everything(store: Store) -> None:

@@ -141,6 +141,7 @@ def test_a_declaration_that_was_replaced_is_told(store: Store) -> None:
 
 REFUSED = [
     (a_declaration(a_manifest("invoice", priority=3)), OwnedByAnother),
+    (a_declaration(a_manifest("invoice")), OwnedByAnother),
     (a_declaration(after("load", "nowhere")), ParentNotFound),
     (a_declaration(a_manifest("report"), after("load", "extract")), ParentNotFound),
     (

@@ -13,8 +13,8 @@ from headway.domain.declaration import Declaration
 from headway.domain.plan import removes_too_much
 from headway.store.declared_edges import apply_edges
 from headway.store.declared_groups import upsert_groups
-from headway.store.declared_manifests import Written, upsert_manifests
-from headway.store.removal import remove, undeclared
+from headway.store.declared_manifests import Written, check_owners, upsert_manifests
+from headway.store.removal import owned_by, remove
 from headway.store.tables import declaration
 from headway.store.transaction import Transaction
 
@@ -76,7 +76,7 @@ def upsert(tx: Transaction, wanted: Declaration, *, prune_batch: str | None = No
     """
     written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
     if prune_batch is not None:
-        remove(tx, undeclared(tx, wanted, batch=prune_batch)[1])
+        remove(tx, owned_by(tx, wanted, batch=prune_batch).undeclared)
     apply_edges(tx, wanted, written.changed)
     return written.created + len(written.changed)
 
@@ -108,8 +108,10 @@ def _remove_undeclared(
     tx: Transaction, wanted: Declaration, created: int, allow_removal: bool
 ) -> tuple[int, int]:
     """Half of what was there before counts: giving everything a new name removes everything."""
-    owned, gone = undeclared(tx, wanted)
-    if removes_too_much(len(gone), owned - created) and not allow_removal:
+    owned = owned_by(tx, wanted)
+    check_owners(tx, wanted.application, owned.missing)
+    gone = owned.undeclared
+    if removes_too_much(len(gone), owned.count - created) and not allow_removal:
         return 0, len(gone)
     remove(tx, gone)
     return len(gone), 0

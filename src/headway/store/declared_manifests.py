@@ -5,7 +5,7 @@ locked. Whoever changes several locks them in id order first, and creates in the
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,14 @@ def upsert_manifests(tx: Transaction, wanted: Declaration, group_ids: Mapping[st
     for chunk in chunks(wanted.manifests):
         written += _Upsert(tx, wanted.application, group_ids).write(chunk)
     return written
+
+
+def check_owners(tx: Transaction, application: str, external_ids: Iterable[str]) -> None:
+    """Refuse those of *external_ids* that another application has."""
+    for chunk in chunks(external_ids):
+        names = among(tx, manifest.c.external_id, chunk)
+        for row in tx.connection.execute(_current(names)):
+            check_owner(row.external_id, row.owner, application)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Removing manifests softly: history stays, the external id is free again, nothing else breaks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import delete, select, update
 
@@ -12,18 +13,26 @@ from headway.store.wakes import Scope, leave_wakes
 from headway.store.work_queue import NO_LONGER_DECLARED, cancel_queued
 
 
-def undeclared(
-    tx: Transaction, wanted: Declaration, batch: str | None = None
-) -> tuple[int, list[int]]:
-    """How many manifests this owner has (in *batch*), and which of them it does not declare."""
-    kept = {item.external_id for item in wanted.manifests}
-    owned = select(manifest.c.id, manifest.c.external_id).where(
+@dataclass(frozen=True)
+class Owned:
+    """What an owner has beside what it declares: all of it, and where the two differ."""
+
+    count: int
+    undeclared: list[int]
+    missing: set[str]
+
+
+def owned_by(tx: Transaction, wanted: Declaration, batch: str | None = None) -> Owned:
+    """The manifests of this owner (in *batch*), compared by external id with those of *wanted*."""
+    owned = select(manifest.c.external_id, manifest.c.id).where(
         manifest.c.owner == wanted.application, manifest.c.removed_at.is_(None)
     )
     if batch is not None:
         owned = owned.where(manifest.c.batch == batch)
-    names = {key: name for key, name in tx.connection.execute(owned)}
-    return len(names), sorted(key for key, name in names.items() if name not in kept)
+    ids = {name: key for name, key in tx.connection.execute(owned)}
+    declared = {item.external_id for item in wanted.manifests}
+    gone = sorted(ids[name] for name in ids.keys() - declared)
+    return Owned(len(ids), gone, declared - ids.keys())
 
 
 def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER_DECLARED) -> None:
