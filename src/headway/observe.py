@@ -104,6 +104,7 @@ LEVELS = {
     "manifest.refused": logging.WARNING,
     "declaration.outdated": logging.WARNING,
     "declaration.kept_back": logging.WARNING,
+    "declaration.waiting": logging.WARNING,
     "loop.failed": logging.ERROR,
 }
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.declaration import Declaration
-from headway.errors import DatabaseUnavailable, RemovalRefused
+from headway.errors import CreatedMeanwhile, DatabaseUnavailable, RemovalRefused
 from headway.history import Retention
 from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
@@ -35,6 +35,10 @@ LISTEN_PULSE = 1.0
 HELD_PAUSE = 0.5
 SWEEP_PAUSE = 10.0
 LEASE = timedelta(seconds=15)
+HELD = (
+    "another server has been applying its declaration, or a transaction that changes dependents "
+    "has been open; end that transaction, or start again later"
+)
 GO_BACK = (
     "this declaration was applied before and a later one has replaced it, so nothing was applied; "
     "to go back to it: headway apply MODULE:APP"
@@ -61,18 +65,27 @@ def apply_declarations(
     A start keeps back what it must not do on its own; *by_hand*, an earlier declaration is gone
     back to, and one that removes too much is refused as a whole.
     """
-    settings = app.settings
+    settings, wanted = app.settings, app.declaration()
     for attempt in range(settings.seeding_attempts):
         try:
+            if done := None if by_hand else _settled(store, wanted):
+                return done
             with store.leading(Lock.APPLY, seconds=60) as tx:
                 if tx is not None:
-                    return _applied(tx, app.declaration(), by_hand, allow_removal)
-        except TRANSIENT:
+                    return _applied(tx, wanted, by_hand, allow_removal)
+            app.observer.emit("declaration.waiting", application=app.name, advice=HELD)
+        except (*TRANSIENT, CreatedMeanwhile):
             if attempt + 1 == settings.seeding_attempts:
                 raise
         if attempt + 1 < settings.seeding_attempts:
             time.sleep(settings.seeding_base_delay.total_seconds() * 2**attempt)
-    raise DatabaseUnavailable("another server has been applying its declaration all this time")
+    raise DatabaseUnavailable(f"nothing was applied: all this time {HELD}")
+
+
+def _settled(store: Store, wanted: Declaration) -> Applied | None:
+    """Without the lock, so that a restart with the same code waits for nobody."""
+    with store.reading() as tx:
+        return declarations.settled(tx, wanted)
 
 
 def _applied(tx: Transaction, wanted: Declaration, by_hand: bool, allow_removal: bool) -> Applied:

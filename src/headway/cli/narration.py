@@ -20,7 +20,11 @@ ENDS = {
     "execution.cancelled": (logging.WARNING, "cancelled", "after"),
     "execution.handed_back": (logging.WARNING, "handed back", "after"),
 }
-ADVICE = {"declaration.outdated": "outdated", "declaration.kept_back": "kept back"}
+ADVICE = {
+    "declaration.outdated": "outdated",
+    "declaration.kept_back": "kept back",
+    "declaration.waiting": "waiting",
+}
 TOLD = (
     *ENDS,
     *ADVICE,

@@ -227,26 +227,26 @@ class Headway:
         """
         return self.runtime.enqueue(workflow, input, priority=priority, connection=connection)
 
-    def enable(self, external_id: str) -> None:
+    def enable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest on.
 
         >>> hw.enable("extract-users")  # doctest: +SKIP
         """
-        self.runtime.enable(external_id)
+        self.runtime.enable(external_id, connection=connection)
 
-    def disable(self, external_id: str) -> None:
+    def disable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest off until somebody enables it, across redeployments.
 
         >>> hw.disable("extract-users")  # doctest: +SKIP
         """
-        self.runtime.disable(external_id)
+        self.runtime.disable(external_id, connection=connection)
 
-    def unschedule(self, external_id: str) -> None:
+    def unschedule(self, external_id: str, *, connection: Any = None) -> None:
         """Remove a manifest softly: its history stays, its id is free again.
 
         >>> hw.unschedule("extract-users")  # doctest: +SKIP
         """
-        self.runtime.unschedule(external_id)
+        self.runtime.unschedule(external_id, connection=connection)
 
     def open_store(self, *, clock: Clock | None = None) -> Store:
         """Open this application's database; the caller closes it.

@@ -1,28 +1,32 @@
 """The runtime API: asking for runs and changing manifests while everything is running.
 
 Every call is one transaction of its own, or joins the caller's: ``connection=`` takes a SQLAlchemy
-connection or session, and then commit queues it and rollback leaves nothing. From async code:
-``await asyncio.to_thread(hw.trigger, "extract-users")``.
+connection or session on headway's database, and then commit makes it so and rollback leaves
+nothing. A call that fails leaves nothing either, even if the caller goes on and commits. From async
+code: ``await asyncio.to_thread(hw.trigger, "extract-users")``.
+
+A caller's transaction may stay open: no cycle of manager or dispatcher waits for it. Who changes
+the same manifest waits, and so does who changes dependents while it does too; see
+:mod:`headway.store.declarations`. SQLite has one writer: there everybody waits until it ends.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Unpack
 
+from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
-from headway.definition.making import Batch, Item, Made, Maker
-from headway.definition.making import Batch, Item, Maker
+from headway.definition.making import Batch, Item, Maker, checked_once
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference, Registry
 from headway.definition.terms import Made
 from headway.domain.declaration import Declaration
 from headway.domain.dependencies import DependsOn, parents_of
-from headway.domain.manifest import Group
 from headway.domain.schedule import Once, Schedule
 from headway.domain.text import shown
 from headway.domain.work_queue import NewEntry, Source
-from headway.errors import DefinitionError, GroupNotFound, ManifestNotFound
+from headway.errors import CreatedMeanwhile, DefinitionError, GroupNotFound, ManifestNotFound
 from headway.store import declarations, removal, triggers, work_queue
 from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
@@ -45,16 +49,11 @@ class Runtime:
     @contextmanager
     def _joined(self, connection: Any) -> Iterator[Transaction]:
         if connection is None:
-            with self._writing() as tx:
+            with self._store.writing() as tx:
                 yield tx
+                notify_at_commit(tx)
         else:
             tx = self._store.joining(connection)
-            yield tx
-            notify_at_commit(tx)
-
-    @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
-        with self._store.writing() as tx:
             yield tx
             notify_at_commit(tx)
 
@@ -101,22 +100,22 @@ class Runtime:
         with self._joined(connection) as tx:
             return work_queue.enqueue(tx, [entry])[0]
 
-    def enable(self, external_id: str) -> None:
+    def enable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest on."""
-        self._set_enabled(external_id, True)
+        self._set_enabled(external_id, True, connection)
 
-    def disable(self, external_id: str) -> None:
+    def disable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest off: nothing more is queued, and what is queued waits."""
-        self._set_enabled(external_id, False)
+        self._set_enabled(external_id, False, connection)
 
-    def _set_enabled(self, external_id: str, enabled: bool) -> None:
-        with self._writing() as tx:
+    def _set_enabled(self, external_id: str, enabled: bool, connection: Any) -> None:
+        with self._joined(connection) as tx:
             if not triggers.set_enabled(tx, external_id, enabled):
                 raise ManifestNotFound(external_id)
 
-    def unschedule(self, external_id: str) -> None:
+    def unschedule(self, external_id: str, *, connection: Any = None) -> None:
         """Remove a manifest softly: its history stays, its id is free again."""
-        with self._writing() as tx:
+        with self._joined(connection) as tx:
             ids = triggers.ids_of(tx, [external_id])
             if not ids:
                 raise ManifestNotFound(external_id)
@@ -128,10 +127,13 @@ class Runtime:
         external_id: str,
         input: Any,
         schedule: Schedule,
+        *,
+        connection: Any = None,
         **options: Unpack[ScheduleOptions],
     ) -> None:
         """Create or change a manifest that runs by time, at once."""
-        self._write([self._maker.make(workflow, external_id, input, options, schedule=schedule)])
+        made = self._maker.make(workflow, external_id, input, options, schedule=schedule)
+        self._write([made], connection)
 
     def schedule_once(
         self,
@@ -139,10 +141,14 @@ class Runtime:
         external_id: str,
         input: Any,
         at: Once,
+        *,
+        connection: Any = None,
         **options: Unpack[ScheduleOptions],
     ) -> None:
         """Create or change a manifest that runs a single time."""
-        self._write([self._maker.make(workflow, external_id, input, options, schedule=at)])
+        schedule = checked_once(external_id, at)
+        made = self._maker.make(workflow, external_id, input, options, schedule=schedule)
+        self._write([made], connection)
 
     def schedule_many(
         self,
@@ -152,12 +158,13 @@ class Runtime:
         schedule: Schedule,
         *,
         prune: bool = False,
+        connection: Any = None,
         **options: Unpack[ScheduleOptions],
     ) -> int:
         """Create or change a batch, all or nothing; *prune* removes its items not named here."""
         batch = Batch(workflow, name, options, schedule)
         made = self._maker.make_batch(batch, ((item, ()) for item in items))
-        return self._write(list(made), prune_batch=batch.name if prune else None)
+        return self._write(made, connection, prune_batch=batch.name if prune else None)
 
     def schedule_dependent(
         self,
@@ -165,11 +172,14 @@ class Runtime:
         external_id: str,
         input: Any,
         depends_on: DependsOn,
+        *,
+        connection: Any = None,
         **options: Unpack[DependentOptions],
     ) -> None:
         """Create or change a manifest that runs after the parents named."""
         parents = _named_parents(external_id, depends_on)
-        self._write([self._maker.make(workflow, external_id, input, options, parents=parents)])
+        made = self._maker.make(workflow, external_id, input, options, parents=parents)
+        self._write([made], connection)
 
     def schedule_many_dependent(
         self,
@@ -178,19 +188,32 @@ class Runtime:
         items: Iterable[Item],
         *,
         prune: bool = False,
+        connection: Any = None,
         **options: Unpack[DependentOptions],
     ) -> int:
         """Create or change a batch of dependents, all or nothing."""
         batch = Batch(workflow, name, options)
         named = ((item, _named_parents(batch.external_id(item), item.depends_on)) for item in items)
-        made = list(self._maker.make_batch(batch, named))
-        return self._write(made, prune_batch=batch.name if prune else None)
+        made = self._maker.make_batch(batch, named)
+        return self._write(made, connection, prune_batch=batch.name if prune else None)
 
-    def _write(self, made: list[Made], prune_batch: str | None = None) -> int:
-        groups: dict[str, Group] = {one.group.name: one.group for one in made if one.group}
-        wanted = Declaration(self.owner, groups, tuple(one.manifest for one in made))
-        with self._writing() as tx:
+    def _write(self, made: Iterable[Made], connection: Any, prune_batch: str | None = None) -> int:
+        batch = Collection()
+        batch.add(made)
+        wanted = batch.declaration(self.owner)
+        try:
+            return self._upsert(wanted, connection, prune_batch)
+        except CreatedMeanwhile:  # and is there now
+            return self._upsert(wanted, connection, prune_batch)
+
+    def _upsert(self, wanted: Declaration, connection: Any, prune_batch: str | None) -> int:
+        with self._joined(connection) as tx, _all_or_nothing(tx):
             return declarations.upsert(tx, wanted, prune_batch=prune_batch)
+
+
+def _all_or_nothing(tx: Transaction) -> AbstractContextManager[Any]:
+    """In a caller's transaction, who may catch the error of a batch and then commit the rest."""
+    return tx.connection.begin_nested() if tx.joined else nullcontext()
 
 
 def _named_parents(external_id: str, depends_on: DependsOn) -> tuple[str, ...]:

@@ -1,19 +1,28 @@
 """Applying a declaration: groups and manifests upserted by name, only what changed is written.
 
-Reads and writes manifest_group, manifest, manifest_state, dependency, wake and declaration, in the
-caller's transaction under the apply lock. What the code said last time is kept beside each row, so
-that a value an operator changed stays until the code's own value changes.
+Reads and writes manifest_group, manifest, manifest_state, dependency, wake and declaration. What
+the code said last time is kept beside each row, so that a value an operator changed stays until
+the code's own value changes.
+
+Who waits for whom: a start that has something to write applies it under the apply lock, one server
+at a time. A change at run time takes that lock only if it could close a circle (it names parents,
+moves a manifest to another group, or brings back a parent), because two such changes must see each
+other; it is held until the transaction ends, which may be a caller's. Every other change waits
+only for whoever is writing the same manifest or group. Manager and dispatcher wait for neither:
+they read definitions and never lock them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from sqlalchemy import func, insert, select
 
 from headway.domain.declaration import Declaration
 from headway.domain.plan import removes_too_much
-from headway.store.declared_edges import apply_edges
+from headway.store.declared_edges import apply_edges, may_close_a_circle
 from headway.store.declared_groups import upsert_groups
 from headway.store.declared_manifests import Written, check_owners, upsert_manifests
+from headway.store.engine import Lock, hold
 from headway.store.removal import owned_by, remove
 from headway.store.tables import declaration
 from headway.store.transaction import Transaction
@@ -61,7 +70,7 @@ def apply(
         written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
     removed, kept_back = _remove_undeclared(tx, wanted, written.created, allow_removal)
     if not standing.current or go_back:
-        apply_edges(tx, wanted, written.changed)
+        apply_edges(tx, wanted, written)
     if not standing.current:
         _remember(tx, wanted, standing.digest)
     created, changed = written.created, len(written.changed)
@@ -69,15 +78,32 @@ def apply(
     return Applied(created, changed, left, removed, kept_back)
 
 
+def settled(tx: Transaction, wanted: Declaration) -> Applied | None:
+    """What :func:`apply` would return without writing anything, or None if there is work to do."""
+    standing = standing_of(tx, wanted)
+    if standing.outdated:
+        return Applied(outdated=True)
+    if not standing.current:
+        return None
+    owned = owned_by(tx, wanted)
+    check_owners(tx, wanted.application, owned.missing)
+    return None if owned.undeclared else Applied(unchanged=len(wanted.manifests))
+
+
 def upsert(tx: Transaction, wanted: Declaration, *, prune_batch: str | None = None) -> int:
     """Create or change what *wanted* names and leave the rest; returns how many were touched.
 
     With *prune_batch*, items of that batch that *wanted* does not name are removed.
     """
+    if may_close_a_circle(tx, wanted):
+        hold(tx, Lock.APPLY)
+    # In the order of names, so that two who do the same at once do not wait for each other.
+    in_order = tuple(sorted(wanted.manifests, key=attrgetter("external_id")))
+    wanted = replace(wanted, manifests=in_order)
     written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
     if prune_batch is not None:
         remove(tx, owned_by(tx, wanted, batch=prune_batch).undeclared)
-    apply_edges(tx, wanted, written.changed)
+    apply_edges(tx, wanted, written)
     return written.created + len(written.changed)
 
 

@@ -1,15 +1,15 @@
 """Groups of a declaration: created when first named, changed only where the code's value moved."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from headway.domain.declaration import Declaration, declared_group
 from headway.domain.manifest import Group
 from headway.store.tables import manifest_group
-from headway.store.transaction import Transaction, among
+from headway.store.transaction import Transaction, among, insert_or_ignore
 from headway.store.wakes import Scope, leave_wakes
 
 
@@ -18,12 +18,11 @@ def upsert_groups(tx: Transaction, wanted: Declaration) -> dict[str, int]:
     named = {item.group.name: item.group for item in wanted.manifests}
     groups: dict[str, Group] = {**named, **wanted.groups}
     found = {row.name: row for row in tx.connection.execute(_current(tx, groups))}
-    for name, group in groups.items():
-        text = declared_group(group) if name in wanted.groups else None
-        if name not in found:
-            _create(tx, group, text)
-        elif text is not None and text != found[name].declared:
-            _change(tx, found[name], group, text)
+    texts = {name: declared_group(group) for name, group in wanted.groups.items()}
+    _create(tx, [(groups[name], texts.get(name)) for name in sorted(groups.keys() - found.keys())])
+    for name in sorted(texts.keys() & found.keys()):
+        if texts[name] != found[name].declared:
+            _change(tx, found[name], texts[name])
     return {row.name: row.id for row in tx.connection.execute(_current(tx, groups))}
 
 
@@ -33,15 +32,17 @@ def _current(tx: Transaction, groups: Mapping[str, Group]) -> Any:
     )
 
 
-def _create(tx: Transaction, group: Group, text: str | None) -> None:
-    tx.connection.execute(
-        insert(manifest_group).values(
-            **vars(group), declared=text, created_at=tx.now, updated_at=tx.now
-        )
-    )
+def _create(tx: Transaction, new: Sequence[tuple[Group, str | None]]) -> None:
+    """In the order of names, and without those that somebody else has created meanwhile."""
+    rows = [
+        {**vars(group), "declared": text, "created_at": tx.now, "updated_at": tx.now}
+        for group, text in new
+    ]
+    if rows:
+        tx.connection.execute(insert_or_ignore(tx, manifest_group), rows)
 
 
-def _change(tx: Transaction, known: Any, group: Group, text: str) -> None:
+def _change(tx: Transaction, known: Any, text: str) -> None:
     """Write what the code says differently than before; the rest may be an operator's."""
     before, after = json.loads(known.declared or "{}"), json.loads(text)
     moved = {name: value for name, value in after.items() if before.get(name, ...) != value}

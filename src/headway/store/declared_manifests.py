@@ -24,13 +24,16 @@ Told = tuple[Manifest, str]
 
 @dataclass(frozen=True)
 class Written:
-    """How many manifests were created, and the external ids of those that were changed."""
+    """How many manifests were created, which were changed, and which of those changed group."""
 
     created: int = 0
     changed: frozenset[str] = frozenset()
+    moved: frozenset[str] = frozenset()
 
     def __add__(self, other: "Written") -> "Written":
-        return Written(self.created + other.created, self.changed | other.changed)
+        return Written(
+            self.created + other.created, self.changed | other.changed, self.moved | other.moved
+        )
 
 
 def upsert_manifests(tx: Transaction, wanted: Declaration, group_ids: Mapping[str, int]) -> Written:
@@ -68,7 +71,7 @@ class _Upsert:
             check_owner(item.external_id, known.owner, self.application)
             if known.declared != text:
                 differing[known.id] = item, text
-        written = Written(self._create(new), self._change(differing))
+        written = Written(self._create(new)) + self._change(differing)
         return written + self._again(new, list(differing.values()), written)
 
     def _again(self, new: list[Told], differing: list[Told], written: Written) -> Written:
@@ -83,14 +86,19 @@ class _Upsert:
         since = {"created_at": self.tx.now, "scheduled_since": self.tx.now}
         return create_manifests(self.tx, [row | since for row in rows])
 
-    def _change(self, differing: Mapping[int, Told]) -> frozenset[str]:
+    def _change(self, differing: Mapping[int, Told]) -> Written:
         if not differing:
-            return frozenset()
+            return Written()
         locked = _current(among(self.tx, manifest.c.id, differing)).order_by(manifest.c.id)
         known = self.tx.connection.execute(locked.with_for_update(key_share=True)).all()
         rows = self._rows([differing[row.id] for row in known])
         _change_rows(self.tx, list(zip(known, rows, strict=True)))
-        return frozenset(row.external_id for row in known)
+        moved = (
+            before.external_id
+            for before, after in zip(known, rows, strict=True)
+            if before.group_id != after["group_id"]
+        )
+        return Written(0, frozenset(row.external_id for row in known), frozenset(moved))
 
     def _rows(self, told: Sequence[Told]) -> list[dict[str, Any]]:
         return [
@@ -108,8 +116,10 @@ class _Upsert:
 
 
 def _current(chosen: ColumnElement[bool]) -> Select[Any]:
-    columns = (manifest.c.id, manifest.c.external_id, manifest.c.declared, manifest.c.owner)
-    return select(*columns).where(manifest.c.removed_at.is_(None), chosen)
+    columns = ("id", "external_id", "declared", "owner", "group_id")
+    return select(*(manifest.c[name] for name in columns)).where(
+        manifest.c.removed_at.is_(None), chosen
+    )
 
 
 def _change_rows(tx: Transaction, altered: Sequence[tuple[Any, dict[str, Any]]]) -> None:

@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 
-from headway.errors import DatabaseUnavailable
+from headway.domain.text import shown as shown_value
+from headway.errors import DatabaseUnavailable, DefinitionError
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
 from headway.store.types import Instant
@@ -100,7 +101,7 @@ class Store:
 
         It has to be on headway's own database; whether it is, is looked up once per engine.
         """
-        joined: Connection = connection.connection() if hasattr(connection, "bind") else connection
+        joined = _own_connection(connection)
         engine = id(joined.engine)
         if engine not in self._joined:
             if not inspect(joined).has_table(work_queue.name):
@@ -109,6 +110,8 @@ class Store:
                     f"{shown(self.url)}"
                 )
             self._joined.add(engine)
+        if not self.on_postgresql:
+            _begin_writing(joined)
         return Transaction(joined, self._now(joined), joined=True)
 
     @contextmanager
@@ -154,6 +157,46 @@ class Store:
 
 
 DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
+
+
+def hold(tx: Transaction, lock: Lock) -> None:
+    """Hold *lock* until the transaction ends, waiting for whoever has it.
+
+    By the schema the tables are in, for a caller's connection may look in several. SQLite has one
+    writer at a time and needs no other lock.
+    """
+    if tx.on_postgresql:
+        statement = text(
+            "SELECT pg_advisory_xact_lock((CAST(:lock AS bigint) << 32) + CAST(relnamespace AS "
+            "bigint)) FROM pg_class WHERE oid = CAST(:table AS regclass)"
+        )
+        tx.connection.execute(statement, {"lock": int(lock), "table": work_queue.name})
+
+
+def _own_connection(given: Any) -> Connection:
+    """The connection itself, or that of a session."""
+    if isinstance(given, Connection):
+        return given
+    if hasattr(given, "get_bind") and not hasattr(given, "run_sync"):
+        joined: Connection = given.connection()
+        return joined
+    raise DefinitionError(
+        f"connection = {shown_value(given)}: must be a SQLAlchemy Connection or Session; for "
+        "example of an async one: await session.run_sync(lambda own: hw.trigger('load', "
+        "connection=own))"
+    )
+
+
+def _begin_writing(connection: Connection) -> None:
+    """Have a caller's SQLite transaction really begin.
+
+    Python's driver puts that off until the first INSERT, and would commit a savepoint before it.
+    """
+    try:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        if "within a transaction" not in str(error.orig):
+            raise
 
 
 def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
