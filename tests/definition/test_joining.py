@@ -1,0 +1,218 @@
+"""Every verb in the caller's transaction: commit does it once, rollback leaves no trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.orm import Session
+
+from headway import Item
+from headway.definition.runtime import Runtime
+from headway.errors import CircularDependencyError, DefinitionError, ParentNotFound
+from headway.store import bulk
+from headway.store.tables import manifest, work_queue
+from tests.builders import START, Scene
+from tests.runtime_verbs import HOURLY, VERBS, Call, dependents, picture, runtime_of, set_the_scene
+from tests.store.factories import everything
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        set_the_scene(scene)
+        yield scene
+
+
+@pytest.fixture
+def runtime(scene: Scene) -> Runtime:
+    return runtime_of(scene)
+
+
+@pytest.fixture
+def callers(scene: Scene) -> Iterator[Engine]:
+    """The caller's own engine on headway's database, with nothing of headway's settings."""
+    engine = create_engine(scene.store.url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_rollback_leaves_no_trace(
+    scene: Scene, runtime: Runtime, callers: Engine, name: str
+) -> None:
+    before = everything(scene.store)
+    with callers.connect() as connection:
+        VERBS[name].call(runtime, connection)
+        connection.rollback()
+    assert everything(scene.store) == before
+
+
+@pytest.mark.parametrize("kind", ["connection", "session"])
+@pytest.mark.parametrize("name", VERBS)
+def test_a_commit_does_it_exactly_once(
+    scene: Scene, runtime: Runtime, callers: Engine, name: str, kind: str
+) -> None:
+    before, verb = picture(scene), VERBS[name]
+    with callers.connect() if kind == "connection" else Session(callers) as own:
+        verb.call(runtime, own)
+        own.commit()
+    after = picture(scene)
+    assert sorted((after - before).elements()) == sorted(verb.added)
+    assert sorted((before - after).elements()) == sorted(verb.gone)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_it_means_the_same_as_without_a_connection(
+    scene: Scene, runtime: Runtime, name: str
+) -> None:
+    before, verb = picture(scene), VERBS[name]
+    verb.call(runtime, None)
+    after = picture(scene)
+    assert sorted((after - before).elements()) == sorted(verb.added)
+    assert sorted((before - after).elements()) == sorted(verb.gone)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_nothing_but_plain_statements_is_sent(
+    runtime: Runtime, callers: Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(bulk, "_copy")
+    sent: list[str] = []
+
+    def note(_c: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        sent.append(" ".join(statement.split()))
+
+    with callers.begin() as connection:
+        event.listen(connection, "before_cursor_execute", note)
+        VERBS[name].call(runtime, connection)
+    words = {statement.split()[0] for statement in sent}
+    assert words <= {"BEGIN", "SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "PRAGMA"} | {
+        "SAVEPOINT",
+        "RELEASE",
+    }
+    assert not [statement for statement in sent if "set_config" in statement]
+
+
+def test_several_verbs_are_one_transaction(scene: Scene, runtime: Runtime, callers: Engine) -> None:
+    before = everything(scene.store)
+    with callers.connect() as connection:
+        for name in ("schedule", "disable", "trigger", "enqueue", "schedule_many"):
+            VERBS[name].call(runtime, connection)
+        runtime.trigger("new", connection=connection)
+        connection.rollback()
+    assert everything(scene.store) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (
+            lambda runtime, own: runtime.schedule_many_dependent(
+                "work", "new", [*dependents(1, 2), Item(3, depends_on="nobody")], connection=own
+            ),
+            ParentNotFound,
+        ),
+        (
+            lambda runtime, own: runtime.schedule_dependent(
+                "work", "extract", None, "load", group="loads", connection=own
+            ),
+            CircularDependencyError,
+        ),
+    ],
+)
+def test_a_call_that_fails_leaves_nothing_of_its_own_and_keeps_the_callers_work(
+    scene: Scene, runtime: Runtime, callers: Engine, call: Call, error: type[Exception]
+) -> None:
+    before = picture(scene)
+    with callers.begin() as connection:
+        runtime.trigger("report", connection=connection)
+        with pytest.raises(error):
+            call(runtime, connection)
+    assert list((picture(scene) - before).elements()) == ["queued report"]
+    assert not before - picture(scene)
+
+
+def test_a_failed_first_call_can_be_rolled_back_and_committed(
+    scene: Scene, runtime: Runtime, callers: Engine
+) -> None:
+    before = everything(scene.store)
+    with callers.begin() as connection, pytest.raises(ParentNotFound):
+        runtime.schedule_dependent("work", "new", None, "nobody", connection=connection)
+    assert everything(scene.store) == before
+
+
+class AsyncLike:
+    """What an async session looks like from outside."""
+
+    def run_sync(self) -> None: ...
+
+    def get_bind(self) -> None: ...
+
+
+@pytest.mark.parametrize("given", [AsyncLike(), "sqlite://", 5])
+def test_what_is_no_connection_is_refused_in_one_line(runtime: Runtime, given: Any) -> None:
+    for verb in VERBS.values():
+        with pytest.raises(DefinitionError, match=r"connection = .*run_sync") as refused:
+            verb.call(runtime, given)
+        assert "\n" not in str(refused.value)
+
+
+def test_the_application_passes_the_connection_on(scene: Scene, callers: Engine) -> None:
+    before = everything(scene.store)
+    with callers.connect() as connection:
+        scene.app.disable("extract", connection=connection)
+        scene.app.enable("resting", connection=connection)
+        scene.app.unschedule("report", connection=connection)
+        connection.rollback()
+    assert everything(scene.store) == before
+    scene.app.runtime._store.close()
+
+
+@pytest.mark.parametrize("at", [HOURLY, START, None, "tomorrow"])
+def test_once_takes_a_single_moment_as_it_does_in_a_declaration(
+    scene: Scene, runtime: Runtime, at: Any
+) -> None:
+    with pytest.raises(DefinitionError) as declared:
+        scene.app.schedule_once("work", "new", None, at)
+    with pytest.raises(DefinitionError, match="new: schedule_once") as called:
+        runtime.schedule_once("work", "new", None, at)
+    assert str(called.value) == str(declared.value)
+
+
+def test_a_batch_that_names_an_item_twice_is_refused(scene: Scene, runtime: Runtime) -> None:
+    before = everything(scene.store)
+    with pytest.raises(DefinitionError, match="'new-1': is already declared"):
+        runtime.schedule_many("work", "new", [Item(1), Item(1)], HOURLY)
+    assert everything(scene.store) == before
+
+
+def hold_everything(connection: Connection) -> None:
+    """Have every write of others wait until this transaction ends."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {manifest}, {work_queue} IN EXCLUSIVE MODE"))
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+@pytest.mark.parametrize("name", ["trigger", "schedule_dependent", "disable", "unschedule"])
+def test_from_async_code_a_thread_keeps_the_loop_free(
+    scene: Scene, runtime: Runtime, callers: Engine, name: str
+) -> None:
+    """The call waits for a transaction that only the loop itself can end."""
+
+    async def handler(connection: Connection) -> None:
+        call = asyncio.create_task(asyncio.to_thread(VERBS[name].call, runtime, None))
+        await asyncio.sleep(0)
+        assert not call.done()
+        connection.rollback()
+        await call
+
+    before = picture(scene)
+    with callers.connect() as connection:
+        hold_everything(connection)
+        asyncio.run(handler(connection))
+    assert sorted((picture(scene) - before).elements()) == sorted(VERBS[name].added)
