@@ -55,6 +55,13 @@ VERBS: dict[str, Verb] = {
         (f"{EXTRACT}, off",),
         (EXTRACT,),
     ),
+    "set_group": Verb(
+        lambda runtime, own: runtime.set_group(
+            "reports", max_active_jobs=2, priority=9, enabled=False, connection=own
+        ),
+        ("group reports: 2, 9, off",),
+        ("group reports: None, 0",),
+    ),
     "unschedule": Verb(
         lambda runtime, own: runtime.unschedule("extract", connection=own),
         ("load after nobody",),
@@ -129,7 +136,13 @@ def picture(scene: Scene) -> Counter[str]:
                 select(work_queue).where(work_queue.c.status == "queued")
             )
         ]
-    return Counter([*manifests, *edges, *queued])
+    # Those that nothing is said about are in the names of their manifests.
+    changed = [
+        f"group reports: {one.max_active_jobs}, {one.priority}" + ("" if one.enabled else ", off")
+        for one in scene.history.groups()
+        if one.name == "reports"
+    ]
+    return Counter([*manifests, *edges, *queued, *changed])
 
 
 def set_the_scene(scene: Scene) -> None:

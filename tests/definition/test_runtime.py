@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from headway import Headway, Item, every, once
+from headway import Group, Headway, Item, every, once
 from headway.errors import (
     DatabaseUnavailable,
     DefinitionError,
     GroupNotFound,
+    HeadwayError,
     InputError,
     ManifestNotFound,
     ParentNotFound,
 )
 from headway.testing import Sandbox
+from tests.builders import Scene, reasons
+from tests.runtime_verbs import runtime_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -26,6 +30,12 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 @pytest.fixture
 def ran() -> list[int]:
     return []
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        yield scene
 
 
 @pytest.fixture
@@ -169,3 +179,39 @@ def test_misuse_is_told_in_one_line(box: Sandbox) -> None:
             change("nobody")
     with pytest.raises(DefinitionError, match="needs a parent"):
         runtime.schedule_dependent("load", "lonely", 1, None)
+
+
+def test_a_group_changed_at_run_time_stays_so_across_redeployments(scene: Scene) -> None:
+    def deploy(**code: Any) -> None:
+        scene.new_app().schedule("work", "load", None, every(hours=1), group=Group("etl", **code))
+        scene.apply()
+
+    deploy(max_active_jobs=4)
+    runtime_of(scene).set_group("etl", max_active_jobs=None, priority=7, enabled=False)
+    assert reasons(scene.manage())["load"] == "group 'etl' is disabled"
+    deploy(max_active_jobs=4)
+    [group] = scene.history.groups()
+    assert (group.max_active_jobs, group.priority, group.enabled) == (None, 7, False)
+    deploy(max_active_jobs=5)
+    [group] = scene.history.groups()
+    assert (group.max_active_jobs, group.priority, group.enabled) == (5, 7, False)
+    runtime_of(scene).set_group("etl", enabled=True)
+    assert scene.manage().queued == 1, "switching it on wakes its manifests"
+
+
+@pytest.mark.parametrize(
+    ("group", "values", "error"),
+    [
+        ("nobody", {"priority": 1}, "nobody"),
+        ("loads", {}, "nothing to change"),
+        ("loads", {"priority": 32}, "priority = 32"),
+        ("loads", {"max_active_jobs": 0}, "max_active_jobs = 0"),
+        ("loads", {"enabled": "yes"}, "enabled = 'yes': must be True or False"),
+        ("", {"priority": 1}, "''"),
+    ],
+)
+def test_nonsense_about_a_group_is_refused(
+    box: Sandbox, group: str, values: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(HeadwayError, match=error):
+        box.runtime.set_group(group, **values)

@@ -241,6 +241,27 @@ class Headway:
         """
         self.runtime.disable(external_id, connection=connection)
 
+    def set_group(
+        self,
+        group: str,
+        *,
+        max_active_jobs: int | None = NOT_GIVEN,
+        priority: int = NOT_GIVEN,
+        enabled: bool = NOT_GIVEN,
+        connection: Any = None,
+    ) -> None:
+        """Change a group's cap, priority or switch, across redeployments.
+
+        >>> hw.set_group("nightly", max_active_jobs=2, enabled=True)  # doctest: +SKIP
+        """
+        self.runtime.set_group(
+            group,
+            max_active_jobs=max_active_jobs,
+            priority=priority,
+            enabled=enabled,
+            connection=connection,
+        )
+
     def unschedule(self, external_id: str, *, connection: Any = None) -> None:
         """Remove a manifest softly: its history stays, its id is free again.
 

@@ -10,7 +10,7 @@ the same manifest waits, and so does who changes dependents while it does too; s
 :mod:`headway.store.declarations`. SQLite has one writer: there everybody waits until it ends.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Unpack
@@ -23,11 +23,12 @@ from headway.definition.registry import Reference, Registry
 from headway.definition.terms import Made
 from headway.domain.declaration import Declaration
 from headway.domain.dependencies import DependsOn, parents_of
+from headway.domain.manifest import Group
 from headway.domain.schedule import Once, Schedule
 from headway.domain.text import shown
 from headway.domain.work_queue import NewEntry, Source
 from headway.errors import CreatedMeanwhile, DefinitionError, GroupNotFound, ManifestNotFound
-from headway.store import declarations, removal, triggers, work_queue
+from headway.store import declarations, declared_groups, removal, triggers, work_queue
 from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
 from headway.store.transaction import Transaction
@@ -112,6 +113,23 @@ class Runtime:
         with self._joined(connection) as tx:
             if not triggers.set_enabled(tx, external_id, enabled):
                 raise ManifestNotFound(external_id)
+
+    def set_group(
+        self,
+        group: str,
+        *,
+        max_active_jobs: int | None = NOT_GIVEN,
+        priority: int = NOT_GIVEN,
+        enabled: bool = NOT_GIVEN,
+        connection: Any = None,
+    ) -> None:
+        """Change a group's cap (None: no cap), priority or switch; what is left out stays."""
+        named = {"max_active_jobs": max_active_jobs, "priority": priority, "enabled": enabled}
+        values = {name: value for name, value in named.items() if value is not NOT_GIVEN}
+        _check_group(group, values)
+        with self._joined(connection) as tx:
+            if not declared_groups.change_group(tx, group, values):
+                raise GroupNotFound(group)
 
     def unschedule(self, external_id: str, *, connection: Any = None) -> None:
         """Remove a manifest softly: its history stays, its id is free again."""
@@ -223,6 +241,19 @@ def _named_parents(external_id: str, depends_on: DependsOn) -> tuple[str, ...]:
             f"{external_id}: a dependent needs a parent; for example depends_on='extract-users'"
         )
     return parents
+
+
+def _check_group(group: str, values: Mapping[str, Any]) -> None:
+    if not values:
+        raise DefinitionError(
+            f"group {shown(group)}: nothing to change; for example set_group('nightly', priority=9)"
+        )
+    checked = Group(group, **values)
+    if not isinstance(checked.enabled, bool):
+        raise DefinitionError(
+            f"group {shown(group)}: enabled = {shown(checked.enabled)}: must be True or False; "
+            "for example enabled=False"
+        )
 
 
 def _checked_delay(external_id: str, delay: timedelta | None) -> timedelta | None:

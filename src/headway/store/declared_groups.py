@@ -52,3 +52,16 @@ def _change(tx: Transaction, known: Any, text: str) -> None:
         .values(**moved, declared=text, updated_at=tx.now)
     )
     leave_wakes(tx, [(known.id, Scope.GROUP)])
+
+
+def change_group(tx: Transaction, name: str, values: Mapping[str, Any]) -> int:
+    """Give a group other values than the code's, until the code's own change; returns how many."""
+    statement = (
+        update(manifest_group)
+        .where(manifest_group.c.name == name)
+        .values(**values, updated_at=tx.now)
+        .returning(manifest_group.c.id)
+    )
+    ids = list(tx.connection.execute(statement).scalars())
+    leave_wakes(tx, [(key, Scope.GROUP) for key in ids])
+    return len(ids)
