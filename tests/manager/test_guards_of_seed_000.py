@@ -1,5 +1,6 @@
 """Seed 000: "Both passes apply the same per-manifest guards before evaluating the schedule"."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -154,6 +155,120 @@ def test_in_progress_execution(scene: Scene) -> None:
 
     assert reasons(scene.manage()) == {"load-users": "already running"}
     assert scene.history.queued() == []
+
+
+# The same guards for every kind of manifest
+
+HOURLY = every(hours=1)
+
+
+def declare_kind(scene: Scene, kind: str, enabled: bool = True) -> None:
+    options: dict[str, Any] = {"group": Group("users", enabled=enabled), "max_retries": 1}
+    if kind == "dependent":
+        chain = scene.app.schedule("work", "extract", None, HOURLY)
+        chain.then_include("work", "load-users", None, **options)
+    else:
+        schedule = HOURLY if kind == "interval" else cron("*/5 * * * *")
+        scene.app.schedule("work", "load-users", None, schedule, **options)
+    scene.apply()
+
+
+def make_due(scene: Scene, kind: str) -> None:
+    declare_kind(scene, kind)
+    if kind == "dependent":
+        scene.cycle()
+
+
+def disable_its_group(scene: Scene, kind: str) -> None:
+    scene.new_app()
+    declare_kind(scene, kind, enabled=False)
+
+
+def fail_it(scene: Scene, kind: str) -> None:
+    scene.failing = {"load-users"}
+    scene.cycle()
+
+
+def dead_letter_it(scene: Scene, kind: str) -> None:
+    fail_it(scene, kind)
+    assert scene.manage().dead_lettered == 1
+
+
+def queue_it(scene: Scene, kind: str) -> None:
+    assert scene.manage().queued == 1
+
+
+def dispatch_it(scene: Scene, kind: str) -> None:
+    queue_it(scene, kind)
+    scene.dispatch()
+
+
+def start_it(scene: Scene, kind: str) -> None:
+    dispatch_it(scene, kind)
+    assert len(scene.claim()) == 1
+
+
+# Guard → what brings it about, the flag of the view it is read from, the reason given.
+ARRANGED: dict[str, tuple[Callable[[Scene, str], None], dict[str, object], str]] = {
+    "group disabled": (
+        disable_its_group,
+        {"group_enabled": False},
+        "group 'users' is disabled",
+    ),
+    "just dead-lettered this cycle": (
+        fail_it,
+        {"failed_count": 1, "has_awaiting_dead_letter": False},
+        "dead-lettered in this cycle",
+    ),
+    "awaiting dead letter": (
+        dead_letter_it,
+        {"has_awaiting_dead_letter": True},
+        "a dead letter awaits intervention",
+    ),
+    "queued entry": (queue_it, {"has_queued_work": True}, "already queued"),
+    "pending execution": (dispatch_it, {"has_active_execution": True}, "already running"),
+    "execution in progress": (start_it, {"has_active_execution": True}, "already running"),
+}
+KINDS = ["interval", "cron", "dependent"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("guard", ARRANGED)
+def test_the_guards_hold_every_kind_of_manifest(scene: Scene, kind: str, guard: str) -> None:
+    arrange, flags, reason = ARRANGED[guard]
+    make_due(scene, kind)
+    arrange(scene, kind)
+    before = scene.history.queued()
+    scene.wake("load-users")
+
+    result = scene.manage()
+
+    assert reasons(result)["load-users"] == reason
+    [view] = [one.view for one in result.decisions if one.view.external_id == "load-users"]
+    assert {name: getattr(view, name) for name in flags} == flags
+    assert (result.queued, scene.history.queued()) == (0, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_guard_every_kind_is_queued(scene: Scene, kind: str) -> None:
+    make_due(scene, kind)
+
+    assert scene.manage().queued == 1
+    assert [entry.external_id for entry in scene.history.queued()] == ["load-users"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_guards_come_before_the_schedule(scene: Scene, kind: str) -> None:
+    """What is not due is told to be held, too."""
+    make_due(scene, kind)
+    scene.cycle()
+    scene.manage()
+    scene.wake("load-users")
+    assert reasons(scene.manage())["load-users"].startswith(("not due before", "waits for"))
+    disable_its_group(scene, kind)
+    scene.wake("load-users")
+
+    assert reasons(scene.manage())["load-users"] == "group 'users' is disabled"
 
 
 def test_a_held_manifest_holds_up_no_other(scene: Scene) -> None:
