@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from datetime import timedelta
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -159,35 +160,116 @@ def queued_by_group(scene: Scene) -> Counter[str | None]:
     return Counter(entry.group_name for entry in scene.history.queued())
 
 
-@pytest.mark.parametrize("small_first", [True, False])
-def test_5000_of_one_group_and_15_of_another_get_185_and_15(
-    scene: Scene, small_first: bool
-) -> None:
-    sizes = {"delta": 15, "cache": 5000}
-    for group in sizes if small_first else reversed(sizes):
-        for number in range(sizes[group]):
-            scene.app.schedule("work", f"{group}-{number}", None, every(hours=1), group=group)
+def a_manager(scene: Scene) -> ManifestManager:
+    return ManifestManager(scene.store, scene.app.settings, scene.app.observer)
+
+
+class Row(NamedTuple):
+    """Groups with how many are due in each and their priority, the limit, who gets how many.
+
+    ``first`` is what is queued after one cycle, ``second`` after two.
+    """
+
+    groups: dict[str, tuple[int, int]]
+    limit: int | None
+    first: dict[str, int]
+    second: dict[str, int]
+
+
+SHARES: dict[str, Row] = {
+    "5,000 and 15 share 200": Row(
+        {"cache": (5000, 0), "delta": (15, 0)},
+        200,
+        {"cache": 185, "delta": 15},
+        {"cache": 385, "delta": 15},
+    ),
+    "15 and 5,000 share 200": Row(
+        {"delta": (15, 0), "cache": (5000, 0)},
+        200,
+        {"cache": 185, "delta": 15},
+        {"cache": 385, "delta": 15},
+    ),
+    "equal groups share equally": Row(
+        {"a": (10, 0), "b": (10, 0)}, 6, {"a": 3, "b": 3}, {"a": 6, "b": 6}
+    ),
+    "a high priority takes none of another's base": Row(
+        {"high": (50, 31), "low": (50, 0)}, 10, {"high": 5, "low": 5}, {"high": 10, "low": 10}
+    ),
+    "what does not divide goes to the highest priority": Row(
+        {"a": (9, 0), "b": (9, 5), "c": (9, 9)},
+        10,
+        {"a": 3, "b": 3, "c": 4},
+        {"a": 6, "b": 6, "c": 8},
+    ),
+    "what a small group leaves goes to the highest priority": Row(
+        {"low": (20, 1), "high": (20, 9), "tiny": (2, 0)},
+        10,
+        {"low": 3, "high": 5, "tiny": 2},
+        {"low": 8, "high": 10, "tiny": 2},
+    ),
+    "what the highest does not need goes to the next": Row(
+        {"tiny": (1, 0), "high": (5, 9), "mid": (20, 5), "low": (20, 1)},
+        16,
+        {"tiny": 1, "high": 5, "mid": 6, "low": 4},
+        {"tiny": 1, "high": 5, "mid": 14, "low": 12},
+    ),
+    "fewer than the limit": Row(
+        {"a": (3, 0), "b": (2, 7)}, 200, {"a": 3, "b": 2}, {"a": 3, "b": 2}
+    ),
+    "more groups than places": Row(
+        {"a": (3, 9), "b": (3, 0), "c": (3, 0)}, 2, {"a": 1, "b": 1}, {"a": 2, "b": 1, "c": 1}
+    ),
+    "no limit": Row({"a": (300, 0), "b": (7, 9)}, None, {"a": 300, "b": 7}, {"a": 300, "b": 7}),
+}
+
+
+@pytest.mark.parametrize("row", SHARES)
+def test_the_table_of_shares(scene: Scene, row: str) -> None:
+    groups, limit, first, second = SHARES[row]
+    scene.configure(max_work_queue_entries_per_cycle=limit)
+    for name, (count, priority) in groups.items():
+        for number in range(count):
+            group = Group(name, priority=priority)
+            scene.app.schedule("work", f"{name}-{number}", None, every(hours=1), group=group)
+    scene.apply()
+    manager = a_manager(scene)
+
+    result = manager.run_once()
+
+    assert queued_by_group(scene) == first
+    deferred = sum(count for count, _ in groups.values()) - sum(first.values())
+    at_once = result.due_in is not None and result.due_in <= timedelta(0)
+    assert at_once == bool(deferred), "with more to do the next cycle is due now"
+    manager.run_once()
+    assert queued_by_group(scene) == second
+
+
+def test_200_is_the_limit_by_default(scene: Scene) -> None:
+    for number in range(201):
+        scene.app.schedule("work", f"load-{number}", None, every(hours=1), group="all")
     scene.apply()
 
-    first = scene.manage()
-
-    assert first.queued == 200
-    assert queued_by_group(scene) == {"cache": 185, "delta": 15}
-    assert first.due_in is not None and first.due_in <= timedelta(0), "the next cycle is due now"
-    assert scene.manage().queued == 200
-    assert queued_by_group(scene) == {"cache": 385, "delta": 15}
+    assert [scene.manage().queued for _ in range(3)] == [200, 1, 0]
 
 
-def test_left_over_places_go_to_the_group_of_higher_priority(scene: Scene) -> None:
-    scene.configure(max_work_queue_entries_per_cycle=10)
-    for group in (Group("low", priority=1), Group("high", priority=9), Group("tiny", priority=0)):
-        for number in range(2 if group.name == "tiny" else 20):
-            external_id = f"{group.name}-{number}"
+def test_after_a_mass_failure_retries_do_not_crowd_out_a_small_group(scene: Scene) -> None:
+    scene.configure(max_work_queue_entries_per_cycle=None, max_active_jobs=None)
+    for group, count in {"cache": 60, "delta": 3}.items():
+        for number in range(count):
+            external_id = f"{group}-{number}"
+            scene.failing |= {external_id} if group == "cache" else set()
             scene.app.schedule("work", external_id, None, every(hours=1), group=group)
     scene.apply()
+    scene.cycle()
+    scene.clock.advance(hours=1)
+    scene.configure(max_work_queue_entries_per_cycle=10)
 
-    assert scene.manage().queued == 10
-    assert queued_by_group(scene) == {"low": 3, "high": 5, "tiny": 2}
+    result = scene.manage()
+
+    assert queued_by_group(scene) == {"cache": 7, "delta": 3}
+    retries = [one for one in result.decisions if one.reason.startswith("retry 1 after")]
+    assert {one.view.group_name for one in retries} == {"cache"} and len(retries) == 7
+    assert result.skipped == {"due, but this cycle's share of its group is used up": 53}
 
 
 def test_null_queues_everything_at_once(scene: Scene) -> None:
@@ -206,7 +288,7 @@ def test_groups_of_low_priority_come_round_although_others_are_always_due(scene:
             group = Group(f"group-{number}", priority=9 - number)
             scene.app.schedule("work", f"{group.name}-{item}", None, every(hours=1), group=group)
     scene.apply()
-    manager = ManifestManager(scene.store, scene.app.settings, scene.app.observer)
+    manager = a_manager(scene)
 
     for _ in range(3):
         assert manager.run_once().queued == 2
