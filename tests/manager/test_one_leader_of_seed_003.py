@@ -137,6 +137,24 @@ def test_a_server_that_was_not_the_leader_tries_again_at_its_next_poll(
         assert events.named("loop.failed") == []
 
 
+def test_two_deployments_in_one_database_lead_at_the_same_time(
+    on_postgresql: tuple[Scene, Store],
+) -> None:
+    scene, _ = on_postgresql
+    with scene.store.writing() as tx:
+        name = tx.connection.execute(text("SELECT current_schema()")).scalar_one()
+        tx.connection.execute(text(f"CREATE SCHEMA {name}_other"))
+    try:
+        with Scene(f"{scene.url}_other") as other:
+            declare(other)
+            with scene.store.leading(Lock.MANAGE) as leader:
+                assert leader is not None
+                assert other.manage().queued == MANY
+    finally:
+        with scene.store.writing() as tx:
+            tx.connection.execute(text(f"DROP SCHEMA {name}_other CASCADE"))
+
+
 @pytest.mark.parametrize("fails", [False, True], ids=["commit", "rollback"])
 def test_the_lock_ends_with_the_transaction(
     on_postgresql: tuple[Scene, Store], monkeypatch: pytest.MonkeyPatch, fails: bool

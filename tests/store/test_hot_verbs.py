@@ -200,6 +200,7 @@ def test_sqlite_uses_the_partial_indexes(sqlite_url: str) -> None:
     assert "INDEX headway_manifest_state_wake" in candidates
     assert "INDEX headway_manifest_state_wake" in earliest
     assert "INDEX headway_work_queue_of_manifest" in views
+    assert "INDEX headway_execution_history_of_manifest (manifest_id=? AND id>?)" in views
     for plan in (order, views):
         assert "INDEX headway_execution_single_flight" in plan
         assert "INDEX headway_dead_letter_awaiting" in plan
