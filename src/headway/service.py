@@ -34,6 +34,7 @@ EVERY_ROLE = frozenset(Role)
 LISTEN_PULSE = 1.0
 HELD_PAUSE = 0.5
 SWEEP_PAUSE = 10.0
+FOLLOWER_PAUSE = timedelta(seconds=2)
 LEASE = timedelta(seconds=15)
 HELD = (
     "another server has been applying its declaration, or a transaction that changes dependents "
@@ -199,10 +200,13 @@ class Service:
         return loop
 
     def _manage(self, manager: ManifestManager) -> float:
-        result = manager.run_once()
+        result, interval = manager.run_once(), self.app.settings.manager_polling_interval
+        if not result.led:
+            # Whoever leads may have been stopped: the database then takes the lock from them.
+            return _pause(interval, FOLLOWER_PAUSE)
         if result.queued:
             self._wakeups.wake(Role.DISPATCHER)
-        pause = _pause(self.app.settings.manager_polling_interval, result.due_in)
+        pause = _pause(interval, result.due_in)
         # Something is due and was not looked at: somebody is changing it at this moment.
         return pause if pause or result.candidates else HELD_PAUSE
 

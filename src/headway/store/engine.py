@@ -120,10 +120,12 @@ class Store:
 
         The lock is a statement of its own before the first read, because a snapshot taken in the
         lock's own statement would be older than the lock. The timeouts free the lock within
-        *seconds* when this process is stopped in the middle.
+        *seconds* when this process is stopped in the middle; where they cannot, whoever asks for
+        the lock after that time ends the session that holds it.
         """
         with self._writer.begin() as connection:
             if self.on_postgresql and not _try_lock(connection, lock, seconds):
+                _end_stuck_holder(connection, lock, seconds)
                 yield None
                 return
             yield Transaction(connection, self._now(connection))
@@ -214,6 +216,22 @@ def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
         whole = text("SELECT set_config('transaction_timeout', :limit, true)")
         connection.execute(whole, {"limit": f"{seconds * 4}s"})
     return bool(locked)
+
+
+def _end_stuck_holder(connection: Connection, lock: Lock, seconds: int) -> None:
+    """End the session that holds *lock* if its statement has outlived its own timeouts.
+
+    None of them reaches a session that waits to send rows to a client that was stopped: it would
+    hold the lock until that client wakes up.
+    """
+    statement = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid = :lock"
+        " AND objid = current_schema()::regnamespace AND datname = current_database()"
+        " AND usename = current_user AND state = 'active'"
+        " AND query_start < clock_timestamp() - make_interval(secs => :seconds)"
+    )
+    connection.execute(statement, {"lock": int(lock), "seconds": seconds})
 
 
 # A server that is gone without a word is noticed within about 15 seconds.
