@@ -4,6 +4,7 @@ Only the manager writes ``manifest_state.wake_at``; writing it from both sides l
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -25,6 +26,9 @@ from sqlalchemy import (
 from headway.store.rows import unnested
 from headway.store.tables import dependency, manifest, manifest_state, wake
 from headway.store.transaction import Transaction, among
+
+# Of how many groups, or parents with many children, one cycle wakes a part.
+PAGED_AT_ONCE = 10
 
 
 class Scope(StrEnum):
@@ -52,17 +56,87 @@ def leave_wakes(tx: Transaction, wakes: Sequence[tuple[int, Scope]]) -> None:
 def absorb_wakes(tx: Transaction, limit: int) -> int:
     """Take wake rows out of the inbox and make their manifests candidates now.
 
-    A row stays while the state of a manifest it concerns is being changed: nobody who changes one
-    may hold up the whole cycle, and whoever does leaves the wake-up in the inbox until they are
-    done.
+    About *limit* manifests at a time: a group may have a million, and waking them all at once
+    would outlast every timeout. A row dealt with in part stays and says how far it has come.
+
+    A row also stays while the state of its manifest is being changed: nobody who changes one may
+    hold up the whole cycle, and whoever does leaves the wake-up in the inbox until they are done.
     """
     oldest = select(wake).order_by(wake.c.id).limit(limit).with_for_update(skip_locked=True)
-    concerned = _concerned(tx, tx.connection.execute(oldest).all())
-    if not concerned:
+    pages = _pages(tx, tx.connection.execute(oldest).all(), limit)
+    if not pages:
         return 0
-    manifests = {key for keys in concerned.values() for key in keys}
+    held = _wake_all_but_held(tx, {key for page in pages for key in page.manifest_ids})
+    for page in pages:
+        if page.row.scope != Scope.SELF:
+            leave_wakes(tx, [(key, Scope.SELF) for key in page.manifest_ids if key in held])
+        if page.has_next:
+            here = wake.c.id == page.row.id
+            tx.connection.execute(update(wake).where(here).values(after_id=page.manifest_ids[-1]))
+    kept = {page.row.id for page in pages if page.has_next or page.waits_for(held)}
+    done = [page.row.id for page in pages if page.row.id not in kept]
+    tx.connection.execute(delete(wake).where(among(tx, wake.c.id, done)))
+    return len(done)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A wake row and the manifests it wakes in this cycle, in the order of their ids."""
+
+    row: Any
+    manifest_ids: Sequence[int]
+    has_next: bool = False
+
+    def waits_for(self, held: Collection[int]) -> bool:
+        return self.row.scope == Scope.SELF and self.row.manifest_id in held
+
+
+def _pages(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page]:
+    of_one = [_Page(row, (row.manifest_id,)) for row in rows if row.scope == Scope.SELF]
+    parents = [row for row in rows if row.scope == Scope.CHILDREN]
+    groups = [row for row in rows if row.scope == Scope.GROUP]
+    return [*of_one, *_of_children(tx, parents, limit), *_of_groups(tx, groups, limit)]
+
+
+def _of_children(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page]:
+    """All in one statement if they are few: every success leaves a row, and most have no child."""
+    if not rows:
+        return []
+    edge = select(dependency.c.parent_id, dependency.c.child_id).order_by(
+        dependency.c.parent_id, dependency.c.child_id
+    )
+    chosen = edge.where(among(tx, dependency.c.parent_id, {row.manifest_id for row in rows}))
+    edges = tx.connection.execute(chosen.limit(limit + 1)).all()
+    if len(edges) > limit:
+        return _paged(tx, rows, dependency.c.parent_id, dependency.c.child_id, limit)
+    children: dict[int, list[int]] = {}
+    for parent_id, child_id in edges:
+        children.setdefault(parent_id, []).append(child_id)
+    return [_Page(row, children.get(row.manifest_id, [])) for row in rows]
+
+
+def _of_groups(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page]:
+    return _paged(tx, rows, manifest.c.group_id, manifest.c.id, limit)
+
+
+def _paged(
+    tx: Transaction, rows: Sequence[Any], by: Column[Any], listed: Column[Any], limit: int
+) -> list[_Page]:
+    """The next page of the oldest of these rows, each with its share of the limit."""
+    share = max(1, limit // max(1, min(len(rows), PAGED_AT_ONCE)))
+    pages = []
+    for row in rows[:PAGED_AT_ONCE]:
+        subject = row.group_id if row.scope == Scope.GROUP else row.manifest_id
+        chosen = select(listed).where(by == subject, listed > row.after_id)
+        found = tx.connection.execute(chosen.order_by(listed).limit(share + 1)).scalars().all()
+        pages.append(_Page(row, found[:share], has_next=len(found) > share))
+    return pages
+
+
+def _wake_all_but_held(tx: Transaction, manifest_ids: Collection[int]) -> set[int]:
+    """Make these manifests candidates; returns those whose state somebody is changing."""
     states = select(manifest_state.c.manifest_id).where(
-        among(tx, manifest_state.c.manifest_id, manifests)
+        among(tx, manifest_state.c.manifest_id, manifest_ids)
     )
     existing = set(tx.connection.execute(states).scalars())
     in_order = states.order_by(manifest_state.c.manifest_id)
@@ -70,36 +144,7 @@ def absorb_wakes(tx: Transaction, limit: int) -> int:
         tx.connection.execute(in_order.with_for_update(skip_locked=True, key_share=True)).scalars()
     )
     _wake_now(tx, free)
-    done = [row for row, keys in concerned.items() if keys & existing <= free]
-    tx.connection.execute(delete(wake).where(among(tx, wake.c.id, done)))
-    return len(done)
-
-
-def _concerned(tx: Transaction, rows: Sequence[Any]) -> dict[int, set[int]]:
-    """The manifests each wake row is about."""
-    parents = [row.manifest_id for row in rows if row.scope == Scope.CHILDREN]
-    groups = [row.group_id for row in rows if row.scope == Scope.GROUP]
-    children = _listed(tx, dependency.c.parent_id, dependency.c.child_id, parents)
-    members = _listed(tx, manifest.c.group_id, manifest.c.id, groups)
-    concerned = {}
-    for row in rows:
-        if row.scope == Scope.SELF:
-            concerned[row.id] = {row.manifest_id}
-        elif row.scope == Scope.CHILDREN:
-            concerned[row.id] = children.get(row.manifest_id, set())
-        else:
-            concerned[row.id] = members.get(row.group_id, set())
-    return concerned
-
-
-def _listed(
-    tx: Transaction, by: Column[Any], listed: Column[Any], keys: Sequence[int]
-) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    if keys:
-        for key, value in tx.connection.execute(select(by, listed).where(among(tx, by, keys))):
-            found.setdefault(key, set()).add(value)
-    return found
+    return existing - free
 
 
 def _wake_now(tx: Transaction, manifest_ids: Collection[int]) -> None:

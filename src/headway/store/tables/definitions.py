@@ -103,7 +103,7 @@ manifest = Table(
         postgresql_where=text("removed_at IS NULL"),
         sqlite_where=text("removed_at IS NULL"),
     ),
-    Index("headway_manifest_of_group", "group_id"),
+    Index("headway_manifest_of_group", "group_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -145,7 +145,7 @@ dependency = Table(
     Column("consumed_seq", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("child_id <> parent_id", name="headway_dependency_not_itself"),
     Index("headway_dependency_edge", "child_id", "parent_id", unique=True),
-    Index("headway_dependency_of_parent", "parent_id"),
+    Index("headway_dependency_of_parent", "parent_id", "child_id"),
     sqlite_autoincrement=True,
 )
 

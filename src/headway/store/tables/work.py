@@ -191,6 +191,7 @@ wake = Table(
     Column("manifest_id", BigId),
     Column("group_id", BigId),
     Column("scope", Text, nullable=False),
+    Column("after_id", BigId, nullable=False, server_default=text("0")),
     CheckConstraint("scope IN ('self', 'children', 'group')", name="headway_wake_scope"),
     CheckConstraint(
         "(scope = 'group') = (group_id IS NOT NULL) AND (scope = 'group') = (manifest_id IS NULL)",
