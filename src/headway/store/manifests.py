@@ -3,7 +3,19 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Subquery, and_, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Subquery,
+    and_,
+    any_,
+    exists,
+    func,
+    or_,
+    select,
+    union,
+)
 
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState, FailureCode
@@ -45,36 +57,48 @@ def due_candidates(tx: Transaction, limit: int) -> list[int]:
         .order_by(waiting.c.place, waiting.c.wake_at, waiting.c.manifest_id)
         .limit(limit)
     )
-    statement = (
-        select(manifest_state.c.manifest_id)
-        .where(manifest_state.c.manifest_id.in_(fair))
-        .order_by(manifest_state.c.manifest_id)
-        .with_for_update(skip_locked=True, key_share=True)
-    )
-    return list(tx.connection.execute(statement).scalars())
+    key = manifest_state.c.manifest_id
+    # As an array, because a join with them would be planned to read every state there is.
+    chosen = key == any_(func.array(fair.scalar_subquery())) if tx.on_postgresql else key.in_(fair)
+    free = select(key).where(chosen).order_by(key)
+    locked = free.with_for_update(skip_locked=True, key_share=True)
+    return list(tx.connection.execute(locked).scalars())
 
 
 def _waiting(tx: Transaction, limit: int) -> Subquery:
-    """The longest waiting, each with its place inside its group.
+    """The longest waiting and the latest, each with its place inside its group.
+
+    The latest are there for groups that come due while a crowd is waiting: behind a hundred
+    thousand others, their turn would come last.
 
     Bounded and in the index's order: a plan for any value of ``now`` would otherwise expect a
     third of all manifests and read the whole table.
     """
-    longest = (
-        select(manifest_state.c.manifest_id, manifest_state.c.wake_at)
-        .where(manifest_state.c.wake_at <= tx.now)
-        .order_by(manifest_state.c.wake_at, manifest_state.c.manifest_id)
-        .limit(limit)
-        .cte("longest")
-        .prefix_with("MATERIALIZED", dialect="postgresql")
-    )
+    state = manifest_state.c
+    longest = _first(tx, limit, state.wake_at, state.manifest_id).cte("longest")
+    latest = _first(tx, limit, state.wake_at.desc(), state.manifest_id.desc()).cte("latest")
+    looked_at = union(
+        *(
+            select(one.prefix_with("MATERIALIZED", dialect="postgresql"))
+            for one in (longest, latest)
+        )
+    ).subquery("looked_at")
     place = func.row_number().over(
-        partition_by=manifest.c.group_id, order_by=(longest.c.wake_at, longest.c.manifest_id)
+        partition_by=manifest.c.group_id, order_by=(looked_at.c.wake_at, looked_at.c.manifest_id)
     )
     return (
-        select(longest, place.label("place"))
-        .join(manifest, manifest.c.id == longest.c.manifest_id)
+        select(looked_at, place.label("place"))
+        .join(manifest, manifest.c.id == looked_at.c.manifest_id)
         .subquery()
+    )
+
+
+def _first(tx: Transaction, limit: int, *order: ColumnElement[Any]) -> Select[tuple[Any, ...]]:
+    return (
+        select(manifest_state.c.manifest_id, manifest_state.c.wake_at)
+        .where(manifest_state.c.wake_at <= tx.now)
+        .order_by(*order)
+        .limit(limit)
     )
 
 
