@@ -1,5 +1,6 @@
 """Databases full of manifests, made by the database itself: a million in seconds."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -74,13 +75,13 @@ def make_due(store: Store, manifest_ids: Iterable[int]) -> None:
         tx.connection.execute(text(WAKE), [{"key": key, **moments} for key in manifest_ids])
 
 
-def sequentially_read(store: Store) -> dict[str, int]:
+def sequentially_read(store: Store) -> Counter[str]:
     """How many rows of each table sequential scans have read so far; PostgreSQL only."""
     with store.writing() as tx:
         tx.connection.execute(text("SELECT pg_stat_force_next_flush()"))
     with store.writing() as tx:
         counted = text("SELECT relname, seq_tup_read FROM pg_stat_user_tables")
-        return {row.relname: row.seq_tup_read for row in tx.connection.execute(counted)}
+        return Counter({row.relname: row.seq_tup_read for row in tx.connection.execute(counted)})
 
 
 def _at(tx: Transaction, offset: timedelta = timedelta(0)) -> datetime | int:

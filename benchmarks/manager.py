@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,12 +23,14 @@ from pathlib import Path
 
 from sqlalchemy import make_url, text
 
-from benchmarks._many_manifests import fill, make_due, sequentially_read
+from benchmarks._many_manifests import GROUPS, fill, make_due, sequentially_read
 from benchmarks._plans import explained
 from headway.config import Settings
 from headway.manager.cycle import ManifestManager
 from headway.observe import Observer
+from headway.store import wakes
 from headway.store.engine import Store
+from headway.store.wakes import Scope
 from tests.postgres_server import PostgresServer, private_server
 
 DUE = 1000
@@ -52,17 +55,21 @@ class Subject:
     def __post_init__(self) -> None:
         self._manager = ManifestManager(self.store, SETTINGS, Observer())
 
-    def cycle(self, expected: int) -> float:
+    def cycle(self, expected: int | None = None) -> float:
         began = time.perf_counter()
-        result = self._manager.run_once()
+        queued = self._manager.run_once().queued
         took = (time.perf_counter() - began) * 1000
-        assert result.queued == expected, f"{self.name}: queued {result.queued}, not {expected}"
+        assert expected in (None, queued), f"{self.name}: queued {queued}, not {expected}"
         return took
 
-    def round(self, number: int) -> None:
-        """A thousand due, spread over the whole table and others each time; then nothing due."""
+    def make_due(self, number: int) -> None:
+        """A thousand, spread over the whole table, and others each time."""
         apart = self.manifests // DUE
         make_due(self.store, range(1 + number % apart, self.manifests + 1, apart))
+
+    def round(self, number: int) -> None:
+        """One cycle with a thousand due, then some with nothing due."""
+        self.make_due(number)
         busy = self.cycle(DUE)
         idle = [self.cycle(0) for _ in range(IDLE_CYCLES)]
         if number >= WARM_UPS:
@@ -93,31 +100,48 @@ def compare(what: str, costs: Sequence[float], base: Sequence[float], target: fl
 
 
 def check_no_table_is_read_whole(subject: Subject) -> None:
-    """What the server counted over some cycles, after the driver has prepared its statements."""
-    before = sequentially_read(subject.store)
+    """What the server counted in some cycles, after the driver has prepared its statements."""
+    read: Counter[str] = Counter()
     for number in range(WARM_UPS):
-        subject.round(number)
-    after = sequentially_read(subject.store)
-    grown = {name: after[name] - before[name] for name in after if after[name] > before[name]}
-    say(f"rows read by sequential scans in {WARM_UPS} rounds, {subject.name}: {grown or 'none'}")
+        subject.make_due(number)
+        before = sequentially_read(subject.store)
+        subject.cycle(DUE)
+        subject.cycle(0)
+        read += sequentially_read(subject.store) - before
+    say(f"{subject.name}: rows read by sequential scans in {2 * WARM_UPS} cycles: {dict(read)}")
     for table in ("headway_manifest", "headway_manifest_state", "headway_execution_history"):
-        read = grown.get(table, 0)
-        assert read < subject.manifests, f"{table} was read whole: {read} rows"
+        assert read[table] < subject.manifests, f"{table} was read whole: {read[table]} rows"
+
+
+def show_plans(subject: Subject) -> None:
+    subject.make_due(0)
+    say(f"{subject.name}: the statements of a cycle and how they read")
+    for line in explained(subject.store, lambda: subject.cycle(DUE)):
+        say(line)
+
+
+def wake_a_group(subject: Subject) -> None:
+    """What the first cycle costs after a tenth of all manifests were woken together."""
+    with subject.store.writing() as tx:
+        wakes.leave_wakes(tx, [(1, Scope.GROUP)])
+    took = subject.cycle()
+    say(f"{subject.name}: a group of {subject.manifests // GROUPS:,} woken: {took:.1f} ms a cycle")
 
 
 def on_postgresql(options: argparse.Namespace) -> None:
     with private_server(durable=True) as server, ExitStack() as closing:
         open_one = opener(closing, lambda name: new_database(server, name))
         subjects = [open_one(size) for size in SIZES if size <= options.largest]
+        largest = subjects[-1]
         measure(subjects, options.rounds)
         report(subjects)
         verdicts(subjects)
-        if subjects[-1].manifests > DUE:
-            check_no_table_is_read_whole(subjects[-1])
-        if options.plans:
-            for line in explained(subjects[-1].store, lambda: subjects[-1].round(0)):
-                say(line)
-        compare_history(open_one, options)
+        grown = compare_history(open_one, options)
+        for subject in (largest, grown) if largest.manifests > DUE else (grown,):
+            check_no_table_is_read_whole(subject)
+            if options.plans:
+                show_plans(subject)
+        wake_a_group(largest)
 
 
 def on_sqlite(options: argparse.Namespace) -> None:
@@ -141,15 +165,16 @@ def verdicts(subjects: Sequence[Subject]) -> None:
     compare("nothing due " + among.format(smallest.manifests), largest.idle, smallest.idle, 2)
 
 
-def compare_history(open_one: Callable[..., Subject], options: argparse.Namespace) -> None:
+def compare_history(open_one: Callable[..., Subject], options: argparse.Namespace) -> Subject:
     manifests = min(HISTORY_OF, options.largest)
     runs = options.finished // manifests
     pair = [open_one(manifests, name="fresh"), open_one(manifests, runs, name="with_history")]
-    measure(pair, options.rounds)
+    measure(pair, options.rounds * 2)  # ten per cent are little in the noise of a shared machine
     report(pair)
     fresh, grown = pair
     compare(f"1,000 due, {runs * manifests:,} finished executions", grown.busy, fresh.busy, 1.1)
     compare(f"nothing due, {runs * manifests:,} finished executions", grown.idle, fresh.idle, 1.1)
+    return grown
 
 
 def opener(closing: ExitStack, url_of: Callable[[str], str]) -> Callable[..., Subject]:

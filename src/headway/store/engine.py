@@ -202,20 +202,21 @@ def _begin_writing(connection: Connection) -> None:
 
 
 def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
-    limit = f"{seconds}s"
-    statement = text(
-        "SELECT pg_try_advisory_xact_lock("
-        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint)),"
-        " set_config('statement_timeout', :limit, true),"
-        " set_config('lock_timeout', :limit, true),"
-        " set_config('idle_in_transaction_session_timeout', :limit, true)"
-    )
-    locked = connection.execute(statement, {"lock": int(lock), "limit": limit}).scalar_one()
+    limits = {
+        "statement_timeout": seconds,
+        "lock_timeout": seconds,
+        "idle_in_transaction_session_timeout": seconds,
+    }
     version = connection.dialect.server_version_info or (0,)
     if int(version[0]) >= 17:
-        whole = text("SELECT set_config('transaction_timeout', :limit, true)")
-        connection.execute(whole, {"limit": f"{seconds * 4}s"})
-    return bool(locked)
+        limits["transaction_timeout"] = seconds * 4
+    settings = (f", set_config('{name}', '{limit}s', true)" for name, limit in limits.items())
+    statement = text(
+        "SELECT pg_try_advisory_xact_lock("
+        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint))"
+        + "".join(settings)
+    )
+    return bool(connection.execute(statement, {"lock": int(lock)}).scalar_one())
 
 
 def _end_stuck_holder(connection: Connection, lock: Lock, seconds: int) -> None:
