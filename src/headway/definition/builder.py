@@ -11,11 +11,12 @@ from headway.definition.making import Batch, Item, Maker, checked_once
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference
 from headway.definition.terms import Made
-from headway.domain.dependencies import Pointers
+from headway.domain.dependencies import Items, Pointers
 from headway.domain.names import checked_name
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule
 
 Take = Callable[[Iterable[Made]], None]
+FindParents = Callable[[Items], tuple[list[tuple[str, ...]], Pointers]]
 
 
 class Chain:
@@ -119,11 +120,7 @@ class Chain:
         **options: Unpack[DependentOptions],
     ) -> "Chain":
         """Declare a batch of dependents: of what each item names, else of the root."""
-        batch, given = Batch(workflow, name, options), list(items)
-        named = [(batch.external_id(item), item.depends_on) for item in given]
-        parents, pointers = self._pointers.include_many(named)
-        made = self._maker.make_batch(batch, zip(given, parents, strict=True))
-        return self._taken(made, pointers)
+        return self._dependents(Batch(workflow, name, options), items, self._pointers.include_many)
 
     def then_include_many(
         self,
@@ -133,11 +130,9 @@ class Chain:
         **options: Unpack[DependentOptions],
     ) -> "Chain":
         """Declare a batch of dependents, each of what it names itself."""
-        batch, given = Batch(workflow, name, options), list(items)
-        named = [(batch.external_id(item), item.depends_on) for item in given]
-        parents, pointers = self._pointers.then_include_many(named)
-        made = self._maker.make_batch(batch, zip(given, parents, strict=True))
-        return self._taken(made, pointers)
+        return self._dependents(
+            Batch(workflow, name, options), items, self._pointers.then_include_many
+        )
 
     def _dependent(
         self,
@@ -150,6 +145,17 @@ class Chain:
     ) -> "Chain":
         made = self._maker.make(workflow, external_id, input, options, parents=(parent,))
         return self._taken([made], pointers)
+
+    def _dependents(
+        self, batch: Batch, items: Iterable[Item], find_parents: FindParents
+    ) -> "Chain":
+        given = list(items)
+        parents, pointers = find_parents(
+            [(batch.external_id(one), one.depends_on) for one in given]
+        )
+        return self._taken(
+            self._maker.make_batch(batch, zip(given, parents, strict=True)), pointers
+        )
 
     def _taken(self, made: Iterable[Made], pointers: Pointers) -> "Chain":
         self._take(made)

@@ -41,9 +41,17 @@ def check_acyclic(groups: Mapping[str, str], edges: Iterable[Edge]) -> None:
     edges = list(edges)
     ends = ((groups.get(parent), groups.get(child)) for parent, child in edges)
     between = {(above, below) for above, below in ends if above and below and above != below}
-    for kind, arrows in (("manifest groups", between), ("manifests", edges)):
-        if members := on_cycles(arrows):
-            raise CircularDependencyError(kind, members)
+    check_no_cycle("manifest groups", between)
+    check_no_cycle("manifests", edges)
+
+
+def check_no_cycle(kind: str, arrows: Iterable[Arrow]) -> None:
+    """Refuse *arrows* that lead in a circle; *kind* says what they lead between.
+
+    >>> check_no_cycle("manifests", [("extract", "load")])
+    """
+    if members := on_cycles(arrows):
+        raise CircularDependencyError(kind, members)
 
 
 def on_cycles(arrows: Iterable[Arrow]) -> set[str]:

@@ -16,6 +16,8 @@ from headway.store.tables import manifest, manifest_state
 from headway.store.transaction import Transaction, insert_or_ignore
 
 CHUNK = 10_000
+# Fewer are not worth it, and cannot fail as a whole because of one.
+COPY_FROM = 100
 UNIQUE_VIOLATION = "23505"
 
 Thing = TypeVar("Thing")
@@ -40,7 +42,7 @@ def create_manifests(tx: Transaction, rows: Sequence[dict[str, Any]]) -> int:
     """
     if not rows:
         return 0
-    copies = tx.on_postgresql and not tx.joined
+    copies = tx.on_postgresql and not tx.joined and len(rows) >= COPY_FROM
     ids = _copied(tx, rows) if copies else _inserted(tx, rows)
     states = [{"manifest_id": key, "wake_at": tx.now} for key in ids]
     if copies:

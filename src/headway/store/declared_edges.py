@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import select
 
 from headway.domain.declaration import Declaration
-from headway.domain.graph import Edge, check_acyclic
 from headway.domain.manifest import Manifest
 from headway.errors import ParentNotFound
 from headway.store.bulk import chunks
+from headway.store.circles import check_circles_through
 from headway.store.declared_manifests import Written
-from headway.store.edges import all_edges, fill_lost_parents, set_parents
+from headway.store.edges import fill_lost_parents, set_parents
 from headway.store.engine import Lock, hold
 from headway.store.tables import dependency, manifest, manifest_group
 from headway.store.transaction import Transaction, among
@@ -60,8 +60,7 @@ def apply_edges(tx: Transaction, wanted: Declaration, written: Written) -> None:
     linked |= _relink(tx)
     if linked or written.moved:
         hold(tx, Lock.APPLY)
-        edges, groups = all_edges(tx)
-        check_acyclic(groups, [Edge(parent, child) for parent, child in edges])
+        check_circles_through(tx, {*linked, *_ids(tx, written.moved).values()})
     leave_wakes(tx, [(child, Scope.SELF) for child in sorted(linked)])
 
 
