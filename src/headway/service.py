@@ -24,7 +24,7 @@ from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
 from headway.store import declarations, notifications, servers
 from headway.store.declarations import Applied
-from headway.store.engine import TRANSIENT, Lock, Store
+from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
 from headway.store.migrate import check_schema, migrate
 from headway.store.servers import ServerProcess
 from headway.store.transaction import Transaction
@@ -37,8 +37,8 @@ SWEEP_PAUSE = 10.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
 LEASE = timedelta(seconds=15)
 HELD = (
-    "another server has been applying its declaration, or a transaction that changes dependents "
-    "has been open; end that transaction, or start again later"
+    "another server is applying its declaration, or a transaction is open that changes dependents "
+    "or the same manifests; end that transaction, or try again later"
 )
 GO_BACK = (
     "this declaration was applied before and a later one has replaced it, so nothing was applied; "
@@ -67,24 +67,34 @@ def apply_declarations(
     back to, and one that removes too much is refused as a whole.
     """
     settings, wanted = app.settings, app.declaration()
+    last = settings.seeding_attempts - 1
     for attempt in range(settings.seeding_attempts):
         try:
-            if done := None if by_hand else _settled(store, wanted):
-                return done
-            with store.leading(Lock.APPLY, seconds=60) as tx:
-                if tx is not None:
-                    return _applied(tx, wanted, by_hand, allow_removal)
-            app.observer.emit("declaration.waiting", application=app.name, advice=HELD)
-        except (*TRANSIENT, CreatedMeanwhile):
-            if attempt + 1 == settings.seeding_attempts:
+            if applied := _try_to_apply(store, wanted, by_hand, allow_removal):
+                return applied
+            held = True
+        except (*TRANSIENT, CreatedMeanwhile) as error:
+            held = waited_in_vain(error)
+            if attempt == last and not held:
                 raise
-        if attempt + 1 < settings.seeding_attempts:
+        if held:
+            app.observer.emit("declaration.waiting", application=app.name, advice=HELD)
+        if attempt < last:
             time.sleep(settings.seeding_base_delay.total_seconds() * 2**attempt)
-    raise DatabaseUnavailable(f"nothing was applied: all this time {HELD}")
+    raise DatabaseUnavailable(f"nothing was applied: {HELD}")
+
+
+def _try_to_apply(
+    store: Store, wanted: Declaration, by_hand: bool, allow_removal: bool
+) -> Applied | None:
+    """None if another holds the lock; it is not even asked for when there is nothing to do."""
+    if not by_hand and (settled := _settled(store, wanted)):
+        return settled
+    with store.leading(Lock.APPLY, seconds=60) as tx:
+        return None if tx is None else _applied(tx, wanted, by_hand, allow_removal)
 
 
 def _settled(store: Store, wanted: Declaration) -> Applied | None:
-    """Without the lock, so that a restart with the same code waits for nobody."""
     with store.reading() as tx:
         return declarations.settled(tx, wanted)
 

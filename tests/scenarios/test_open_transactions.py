@@ -145,11 +145,28 @@ def test_a_start_that_has_to_wait_says_so(
     events = Recorder(app.observer)
     with callers.begin() as connection:
         VERBS[name].call(runtime, connection)
-        with pytest.raises(DatabaseUnavailable, match="a transaction that changes dependents"):
+        with pytest.raises(DatabaseUnavailable, match="a transaction is open"):
             apply_declarations(app, scene.store)
     assert len(events.named("declaration.waiting", application="tests")) == 1
     if "changing" not in name:
         assert apply_declarations(app, scene.store) == Applied(created=1, unchanged=4)
+
+
+def test_a_start_that_changes_the_same_manifest_says_so_too(
+    scene: Scene, runtime: Runtime, callers: Engine
+) -> None:
+    app = deployment(scene, seeding_attempts=1)
+    app.schedule("work", "own", None, HOURLY, group="reports")
+    apply_declarations(app, scene.store)
+    changed = deployment(scene, seeding_attempts=1)
+    changed.schedule("work", "own", None, MINUTELY, group="reports")
+    events = Recorder(changed.observer)
+    with callers.begin() as connection:
+        runtime.disable("own", connection=connection)
+        with pytest.raises(DatabaseUnavailable, match="the same manifests"):
+            apply_declarations(changed, scene.store)
+    assert len(events.named("declaration.waiting", application="tests")) == 1
+    assert apply_declarations(changed, scene.store) == Applied(changed=1, unchanged=4)
 
 
 # Two who declare at the same time

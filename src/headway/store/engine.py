@@ -41,6 +41,16 @@ def ended_by_timeout(error: BaseException | None) -> bool:
     return False
 
 
+LOCK_NOT_AVAILABLE = "55P03"
+
+
+def waited_in_vain(error: BaseException) -> bool:
+    """Whether *error* says that somebody else went on holding what was waited for."""
+    cause = getattr(error, "orig", None)
+    given_up = getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE
+    return given_up or "database is locked" in str(cause)
+
+
 class Lock(IntEnum):
     """What only one server does at a time; the number is part of the lock's key."""
 
@@ -115,16 +125,19 @@ class Store:
         return Transaction(joined, self._now(joined), joined=True)
 
     @contextmanager
-    def leading(self, lock: Lock, *, seconds: int = 5) -> Iterator[Transaction | None]:
+    def leading(
+        self, lock: Lock, *, seconds: int = 5, patience: int = 5
+    ) -> Iterator[Transaction | None]:
         """A writing transaction under *lock*, or None if another server holds it.
 
         The lock is a statement of its own before the first read, because a snapshot taken in the
         lock's own statement would be older than the lock. The timeouts free the lock within
         *seconds* when this process is stopped in the middle; where they cannot, whoever asks for
-        the lock after that time ends the session that holds it.
+        the lock after that time ends the session that holds it. *patience* is how long a
+        statement waits for rows that somebody else is writing.
         """
         with self._writer.begin() as connection:
-            if self.on_postgresql and not _try_lock(connection, lock, seconds):
+            if self.on_postgresql and not _try_lock(connection, lock, seconds, patience):
                 _end_stuck_holder(connection, lock, seconds)
                 yield None
                 return
@@ -201,10 +214,10 @@ def _begin_writing(connection: Connection) -> None:
             raise
 
 
-def _try_lock(connection: Connection, lock: Lock, seconds: int) -> bool:
+def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -> bool:
     limits = {
         "statement_timeout": seconds,
-        "lock_timeout": seconds,
+        "lock_timeout": patience,
         "idle_in_transaction_session_timeout": seconds,
     }
     version = connection.dialect.server_version_info or (0,)
