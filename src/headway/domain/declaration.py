@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from headway.domain.exclusion_json import exclusions_to_json
@@ -30,6 +31,10 @@ class Declaration:
 
     def digest(self) -> str:
         """Equal digests mean equal declarations."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         hashed = hashlib.sha256(self.application.encode())
         for name in sorted(self.groups):
             hashed.update(declared_group(self.groups[name]).encode())
