@@ -41,8 +41,8 @@ def manage(url: str, log: Path) -> None:
 def manage_without_lock(url: str, log: Path) -> None:
     """The same, but it leads whoever else does."""
     ask = engine._try_lock
-    engine._try_lock = lambda connection, lock, seconds: (
-        ask(connection, lock, seconds) or lock is Lock.MANAGE
+    engine._try_lock = lambda connection, lock, seconds, patience: (
+        ask(connection, lock, seconds, patience) or lock is Lock.MANAGE
     )
     manage(url, log)
 
