@@ -3,7 +3,8 @@
     python -m benchmarks.declarations
 
 Target: 100,000 in under 10 s on two cores with PostgreSQL, re-applied in under 6 s, peak below
-300 MB.
+300 MB. Measured on two idle cores: 5.6 s (2.1 declaring, 3.5 applying) and 2.5 s on PostgreSQL,
+6.4 s and 2.4 s on SQLite, peak 162 MB.
 """
 
 import argparse
