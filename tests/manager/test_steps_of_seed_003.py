@@ -418,3 +418,35 @@ def test_the_last_hundred_cycles_can_be_read(scene: Scene) -> None:
 
     assert len(recent) == 100
     assert recent[-1] is scene.events.named("manager.cycle")[-1]
+
+
+# Backoff
+
+
+def test_a_failed_trigger_does_not_put_off_the_next_scheduled_run(scene: Scene) -> None:
+    declare(scene)
+    scene.cycle()
+    scene.manage()
+    scene.clock.advance(minutes=1)
+    scene.failing = {"load-users"}
+    scene.trigger("load-users")
+    scene.dispatch()
+    scene.run()
+
+    scene.clock.advance(minutes=59)
+    assert "due since" in reasons(scene.manage())["load-users"]
+    [entry] = scene.history.queued()
+    assert entry.scheduled_at is None
+
+
+def test_the_wait_before_a_retry_counts_from_the_failure(scene: Scene) -> None:
+    """Not from when a manager that was away looks at it."""
+    declare(scene)
+    fail_once(scene)
+    failed_at = scene.clock.now
+
+    scene.clock.advance(minutes=3)
+    scene.manage()
+
+    [entry] = scene.history.queued()
+    assert entry.scheduled_at == failed_at + timedelta(minutes=5)

@@ -170,6 +170,7 @@ class ManifestDispatchView:
     settled_until: datetime | None
     wake_at: datetime | None
     failed_count: int = 0
+    last_failed_at: datetime | None = None
     has_awaiting_dead_letter: bool = False
     has_queued_work: bool = False
     has_active_execution: bool = False

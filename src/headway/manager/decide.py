@@ -77,12 +77,15 @@ def decide(
             view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=due.skipped_until
         )
     delay = retry_delay(view.failed_count, view.retry or settings.retry_policy)
+    # Counted from the failure: what is due long after it, a later run say, does not wait again.
+    not_before = (view.last_failed_at or now) + delay
+    waits = not_before > now
     return Decision(
         view,
         Verdict.QUEUE,
-        due.reason if not delay else f"retry {view.failed_count} after {delay}",
+        f"retry {view.failed_count} after {delay}" if waits else due.reason,
         scheduled_for=due.scheduled_for,
-        not_before=now + delay if delay > timedelta(0) else None,
+        not_before=not_before if waits else None,
         settle_until=due.skipped_until,
     )
 

@@ -132,7 +132,8 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
         manifest_state.c.settled_until,
         manifest_state.c.wake_at,
         (manifest_state.c.success_seq > 0).label("has_successful_execution"),
-        _failed_count().label("failed_count"),
+        _of_failures(func.count()).label("failed_count"),
+        _of_failures(func.max(execution_history.c.finished_at)).label("last_failed_at"),
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
         _active_execution().label("has_active_execution"),
@@ -140,10 +141,13 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
     ).select_from(manifest.join(manifest_group).join(manifest_state))
 
 
-def _failed_count() -> ColumnElement[int]:
-    """Failures since the later of last success and last resolution; crashes are not failures."""
+def _of_failures(what: ColumnElement[Any]) -> ColumnElement[Any]:
+    """*what* of the failures since the later of last success and last resolution.
+
+    Crashes of workers are not failures.
+    """
     return (
-        select(func.count())
+        select(what)
         .select_from(execution_history)
         .where(
             execution_history.c.manifest_id == manifest.c.id,
@@ -198,6 +202,7 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         settled_until=row.settled_until,
         wake_at=row.wake_at,
         failed_count=row.failed_count,
+        last_failed_at=row.last_failed_at,
         has_awaiting_dead_letter=row.has_awaiting_dead_letter,
         has_queued_work=row.has_queued_work,
         has_active_execution=row.has_active_execution,
