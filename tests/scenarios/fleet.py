@@ -138,6 +138,10 @@ class Fleet:
         assert process.pid is not None
         os.kill(process.pid, number)
 
+    def all_alive(self) -> bool:
+        """Whether no manager ended but those that were killed."""
+        return all(manager.is_alive() for manager in self.managers)
+
     def said(self, what: str, process: ForkServerProcess | None = None) -> list[str]:
         """The lines of the log that begin with *what*, without it."""
         lines = [line.split(" ", 2) for line in self.log.read_text().splitlines()]

@@ -103,6 +103,7 @@ def survive(
     ledger = Ledger(store, jobs, seconds)
     run_through(ledger, random_troubles(fleet, Random(seed), seconds, kills, stops))
     wait_until_done(ledger, fleet)
+    assert fleet.all_alive(), fleet.log.read_text()
     entries = ledger.entries()
     missing, too_many = ledger.expected - entries, entries - ledger.expected
     assert not missing and not too_many, (
