@@ -22,6 +22,7 @@ LATER = once(START + timedelta(days=1))
 EXTRACT = "extract: interval in loads"
 LOAD = "load: dependent in loads"
 REPORT = "report: none in reports"
+FINISHED = 1  # the execution that has ended when a verb is called
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ VERBS: dict[str, Verb] = {
     "trigger_group": Verb(
         lambda runtime, own: runtime.trigger_group("loads", connection=own), ("queued extract",)
     ),
+    "rerun": Verb(lambda runtime, own: runtime.rerun(FINISHED, connection=own), ("queued report",)),
     "enqueue": Verb(lambda runtime, own: runtime.enqueue("work", connection=own), ("queued work",)),
     "enable": Verb(
         lambda runtime, own: runtime.enable("resting", connection=own),
@@ -153,6 +155,9 @@ def set_the_scene(scene: Scene) -> None:
     scene.app.schedule("work", "resting", enabled=False)
     scene.apply()
     runtime_of(scene).schedule_many("work", "old", [Item(1), Item(2)], HOURLY)
+    scene.trigger("report")
+    scene.dispatch()
+    assert scene.run().claimed == FINISHED
     scene.trigger("extract")
 
 

@@ -123,6 +123,16 @@ class ManifestNotFound(HeadwayError, LookupError):
         self.external_id = external_id
 
 
+class ExecutionNotFound(HeadwayError, LookupError):
+    """No execution has this id, or the manifest it ran for was removed."""
+
+    def __init__(self, execution_id: object) -> None:
+        super().__init__(
+            f"execution = {execution_id!r}: no execution has this id whose manifest still exists; "
+            "for example the number after # in the log"
+        )
+
+
 class StepFailed(HeadwayError):
     """A step of a workflow raised an exception, which is this one's ``__cause__``."""
 

@@ -14,6 +14,7 @@ from headway import Group, Headway, Item, every, once
 from headway.errors import (
     DatabaseUnavailable,
     DefinitionError,
+    ExecutionNotFound,
     GroupNotFound,
     HeadwayError,
     InputError,
@@ -215,3 +216,36 @@ def test_nonsense_about_a_group_is_refused(
 ) -> None:
     with pytest.raises(HeadwayError, match=error):
         box.runtime.set_group(group, **values)
+
+
+def test_a_rerun_has_the_input_of_the_run_it_repeats(box: Sandbox, ran: list[int]) -> None:
+    box.runtime.trigger("by-hand", 20)
+    box.run_until_idle()
+    [first] = box.executions("by-hand")
+    entry = box.runtime.rerun(first.id)
+    box.run_until_idle()
+    assert ran == [20, 20]
+    [again] = [one for one in box.executions("by-hand") if one.entry_id == entry]
+    assert again.source == "rerun"
+
+
+def test_a_run_without_a_manifest_can_be_repeated(box: Sandbox, ran: list[int]) -> None:
+    box.runtime.enqueue("load", 7)
+    box.run_until_idle()
+    [first] = [one for one in box.executions() if one.manifest_id is None]
+    box.runtime.rerun(first.id)
+    box.run_until_idle()
+    assert ran == [7, 7]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 10**6, "1", None, True, 2**63])
+def test_a_rerun_of_nothing_is_refused(box: Sandbox, wrong: Any) -> None:
+    with pytest.raises(ExecutionNotFound, match="no execution has this id"):
+        box.runtime.rerun(wrong)
+
+
+def test_what_was_unscheduled_cannot_be_repeated(box: Sandbox) -> None:
+    [first] = box.executions("daily")[:1]
+    box.runtime.unschedule("daily")
+    with pytest.raises(ExecutionNotFound):
+        box.runtime.rerun(first.id)

@@ -27,7 +27,13 @@ from headway.domain.manifest import Group
 from headway.domain.schedule import Once, Schedule
 from headway.domain.text import shown
 from headway.domain.work_queue import NewEntry, Source
-from headway.errors import CreatedMeanwhile, DefinitionError, GroupNotFound, ManifestNotFound
+from headway.errors import (
+    CreatedMeanwhile,
+    DefinitionError,
+    ExecutionNotFound,
+    GroupNotFound,
+    ManifestNotFound,
+)
 from headway.store import declarations, declared_groups, removal, triggers, work_queue
 from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
@@ -100,6 +106,14 @@ class Runtime:
         )
         with self._joined(connection) as tx:
             return work_queue.enqueue(tx, [entry])[0]
+
+    def rerun(self, execution_id: int, *, connection: Any = None) -> int:
+        """Queue what an execution ran once more, with the same input; returns the entry's id."""
+        with self._joined(connection) as tx:
+            entry = triggers.rerun(tx, execution_id) if _may_be_id(execution_id) else None
+            if entry is None:
+                raise ExecutionNotFound(execution_id)
+        return entry
 
     def enable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest on."""
@@ -241,6 +255,10 @@ def _named_parents(external_id: str, depends_on: DependsOn) -> tuple[str, ...]:
             f"{external_id}: a dependent needs a parent; for example depends_on='extract-users'"
         )
     return parents
+
+
+def _may_be_id(value: object) -> bool:
+    return type(value) is int and 0 < value < 2**63
 
 
 def _check_group(group: str, values: Mapping[str, Any]) -> None:

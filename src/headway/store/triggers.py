@@ -8,11 +8,22 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from headway.domain.work_queue import Source
 from headway.store.edges import parents_seen
-from headway.store.tables import manifest, manifest_group, work_queue
+from headway.store.tables import executions, manifest, manifest_group, work_queue
 from headway.store.transaction import Transaction, among, word
 from headway.store.types import Instant
 from headway.store.wakes import Scope, leave_wakes
@@ -68,6 +79,32 @@ def _queue(
     ).where(chosen)
     statement = insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
     return len(tx.connection.execute(statement).all())
+
+
+def rerun(tx: Transaction, execution_id: int) -> int | None:
+    """Queue what an execution ran once more, with its input; returns the entry, if there is one."""
+    of_nobody = executions.c.manifest_id.is_(None)
+    again: Select[Any] = (
+        select(
+            executions.c.manifest_id,
+            executions.c.group_id,
+            executions.c.workflow,
+            executions.c.input_type,
+            executions.c.input,
+            case((of_nobody, word(Source.AD_HOC)), else_=word(Source.RERUN)),
+            func.coalesce(manifest.c.priority, executions.c.priority),
+            literal(tx.now, Instant),
+            literal(None, Instant),
+            parents_seen(tx, manifest.c.id),
+        )
+        .select_from(executions.outerjoin(manifest, manifest.c.id == executions.c.manifest_id))
+        .where(
+            executions.c.id == execution_id,
+            or_(of_nobody, and_(manifest.c.id.is_not(None), manifest.c.removed_at.is_(None))),
+        )
+    )
+    statement = insert(work_queue).from_select(COLUMNS, again).returning(work_queue.c.id)
+    return tx.connection.execute(statement).scalar_one_or_none()
 
 
 def set_enabled(tx: Transaction, external_id: str, enabled: bool) -> int:
