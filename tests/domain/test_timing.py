@@ -539,3 +539,18 @@ def test_names_are_taken_for_choices() -> None:
     assert Timing(HOURLY, exclusions=(NIGHT, exclude.weekends())) == Timing(
         HOURLY, exclusions=(exclude.weekends(), NIGHT)
     )
+
+
+@given(st.integers(0, 3600), st.integers(0, 7200), st.integers(0, 7200))
+def test_a_look_is_never_later_than_what_is_due(settled: int, look: int, later: int) -> None:
+    """Whenever one looks, nothing becomes due before the next look, spread and deferred or not."""
+    start = datetime(2030, 1, 7, 12, tzinfo=UTC)
+    window = exclude.window("12:30", "13:00", then="defer")
+    timing = Timing(every(minutes=5), variance=timedelta(minutes=3), exclusions=(window,))
+    since = start + timedelta(seconds=settled)
+    first = decide_timing(timing, "load", since, start, since + timedelta(seconds=look))
+    if first.due or first.next_at is None:
+        return
+    moment = since + timedelta(seconds=look + later)
+    if decide_timing(timing, "load", since, start, moment).due:
+        assert first.next_at <= moment

@@ -23,7 +23,7 @@ from headway.domain.execution import ExecutionState, Failure, Outcome
 from headway.domain.schedule import Schedule
 from headway.errors import DefinitionError, HeadwayError
 from headway.manager.cycle import MANIFEST_MANAGER, ManifestManager
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import executions, manifests, outcomes
 from headway.store.tables import manifest, schema, schema_version, work_queue
 from headway.store.transaction import Transaction
@@ -176,8 +176,8 @@ class World:
         with self.scene.store.writing() as tx:
             ids = list(tx.connection.execute(select(manifest.c.id)).scalars())
             views = {view.manifest_id: view for view in manifests.load_views(tx, ids)}
-            turn = self.manager._turn
-            env = ManagerEnv(tx, self.scene.app.settings, chunk=1000, turn=turn)
+            after = self.manager._last_served
+            env = ManagerEnv(tx, self.scene.app.settings, chunk=1000, last_served=after)
             state = ManagerState(views=views, candidates=tuple(ids))
             for step in MANIFEST_MANAGER.steps[1:]:
                 state = step.function(state, env)

@@ -26,7 +26,7 @@ from headway.manager.cycle import ManagerResult
 from headway.manager.decide import Verdict
 from headway.manager.load import load_manifests
 from headway.manager.queue import determine_jobs_to_queue
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import retention, work_queue
 from headway.store.engine import Lock, Store
 from headway.store.tables import dead_letter

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from headway.domain.due import Due, MisfirePolicy, as_text, judge_misfire
 from headway.domain.exclusion_kinds import Exclusion, Then
-from headway.domain.exclusions import check_exclusions, excluded
+from headway.domain.exclusions import check_exclusions, excluded, free_from
 from headway.domain.occurrences import Occurrences
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule
 from headway.domain.schedule_rules import (
@@ -197,7 +197,9 @@ def _counted_from(
 
 def _held(some: Occurrences, held: Exclusion, now: datetime, skipped: datetime | None) -> Due:
     reason = f"due, but nothing runs {held.describe()}"
-    return Due(False, None, some.due_time(now), reason, skipped_until=skipped)
+    # Not spread once more: it is late, and whoever looks when the exclusion has ended finds it due.
+    free = free_from(some.exclusions, now, some.tz)
+    return Due(False, None, free, reason, skipped_until=skipped)
 
 
 def _judged(

@@ -16,7 +16,7 @@ from headway.manager.reap import (
     reap_stale_in_progress,
     reap_stale_pending,
 )
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.observe import Observer, StepTimes
 from headway.store.engine import Lock, Store, ended_by_timeout
 from headway.store.transaction import Transaction
@@ -62,7 +62,7 @@ class ManagerResult:
 
     @property
     def skipped(self) -> Counter[str]:
-        """How many candidates were not queued, by reason."""
+        """How many candidates were skipped or deferred, by reason."""
         return Counter(one.reason for one in self.decisions if one.verdict is not Verdict.QUEUE)
 
 
@@ -85,7 +85,7 @@ class ManifestManager:
         self._observer = observer
         self._cancel_here = cancel_here
         self._chunk = ChunkSize()
-        self._turn = 0
+        self._last_served = 0
 
     def run_once(self) -> ManagerResult:
         """Run one cycle over one chunk; a server that is not the leader does nothing.
@@ -97,7 +97,7 @@ class ManifestManager:
             with self._store.leading(Lock.MANAGE) as tx:
                 if tx is None:
                     return ManagerResult(led=False)
-                env = ManagerEnv(tx, self._settings, self._chunk.size, self._turn)
+                env = ManagerEnv(tx, self._settings, self._chunk.size, self._last_served)
                 state: ManagerState = MANIFEST_MANAGER.run_now(
                     ManagerState(), env, before_step=times
                 )
@@ -108,7 +108,7 @@ class ManifestManager:
                 self._chunk.took_too_long()
             raise
         self._chunk.done(result.candidates)
-        self._turn = state.turn
+        self._last_served = state.last_served
         self._tell(state)
         self._observer.emit(
             "manager.cycle",

@@ -43,20 +43,20 @@ def decide_all(
     dead_lettered: Collection[int],
     now: datetime,
     settings: Settings,
-    turn: int = 0,
+    after: int = 0,
 ) -> list[Decision]:
     """Decide about every view, then keep to the fair share of each group.
 
-    *turn* is the group that was served last when there were too many for all to be served.
+    Where there are more groups than places they take turns, from the first *after* a group on.
     """
     decisions = [decide(view, dead_lettered, now, settings) for view in views]
-    return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now, turn)
+    return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now, after)
 
 
-def next_turn(decisions: Iterable[Decision], turn: int) -> int:
-    """The group served last in this cycle: the next one begins with the group after it."""
+def last_group(decisions: Iterable[Decision], after: int) -> int:
+    """The group at which this cycle's round ended: the next one begins after it."""
     served = Counter(one.view.group_id for one in decisions if one.verdict is Verdict.QUEUE)
-    return last_served(served, turn)
+    return last_served(served, after)
 
 
 def decide(
@@ -91,6 +91,7 @@ def decide(
 
 
 def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
+    """By time, or after its parents; a dormant dependent is due by neither."""
     if view.kind == "dormant_dependent":
         return Due(False, None, None, "dormant: runs only when its parent activates it")
     if view.kind == "dependent":
@@ -124,11 +125,12 @@ def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str |
 
 
 def keep_to_shares(
-    decisions: list[Decision], limit: int | None, now: datetime, turn: int = 0
+    decisions: list[Decision], limit: int | None, now: datetime, after: int = 0
 ) -> list[Decision]:
     """Let at most *limit* manifests be queued, shared fairly among groups; defer the rest.
 
-    Inside a group the most overdue go first.
+    Inside a group dependents go first, whose parent's run has waited for them, then the most
+    overdue. It is fair among the candidates of this cycle, which were loaded fairly as well.
     """
     if limit is None:
         return decisions
@@ -141,7 +143,7 @@ def keep_to_shares(
         wanted.setdefault(one.view.group_id, []).append(one)
     priorities = {group: ones[0].view.group_priority for group, ones in wanted.items()}
     counts = {group: len(ones) for group, ones in wanted.items()}
-    shares = fair_shares(counts, priorities, limit, turn)
+    shares = fair_shares(counts, priorities, limit, after)
     late = {one.view.manifest_id for group, ones in wanted.items() for one in ones[shares[group] :]}
     return [_deferred(one, now) if one.view.manifest_id in late else one for one in decisions]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import manifests, wakes
 
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.work_queue import NewEntry, Source, entry_priority
-from headway.manager.decide import Decision, Verdict, decide_all, next_turn
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.decide import Decision, Verdict, decide_all, last_group
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import wakes, work_queue
 
 # When to try again what the database would not take.
@@ -17,9 +17,11 @@ REFUSED_PAUSE = timedelta(minutes=1)
 def determine_jobs_to_queue(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Decide about every loaded manifest; decides only, writes nothing."""
     decisions = decide_all(
-        state.views.values(), state.dead_lettered, env.tx.now, env.settings, env.turn
+        state.views.values(), state.dead_lettered, env.tx.now, env.settings, env.last_served
     )
-    return replace(state, decisions=tuple(decisions), turn=next_turn(decisions, env.turn))
+    return replace(
+        state, decisions=tuple(decisions), last_served=last_group(decisions, env.last_served)
+    )
 
 
 def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerState:
@@ -27,7 +29,8 @@ def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerSt
     boost = env.settings.dependent_priority_boost
     entries = [_entry(one, boost) for one in state.decisions if one.verdict is Verdict.QUEUE]
     queued, refused = work_queue.enqueue_each(env.tx, entries)
-    # A candidate without a view has been removed: it sleeps for good.
+    # What is queued sleeps until its run ends; a candidate without a view was removed, and sleeps
+    # for good.
     times: dict[int, datetime | None] = dict.fromkeys(state.candidates)
     times |= {one.view.manifest_id: one.wake_at for one in state.decisions}
     times |= dict.fromkeys(refused, env.tx.now + REFUSED_PAUSE)

@@ -6,7 +6,7 @@ from datetime import datetime
 from headway.config import Settings
 from headway.domain.dead_letter import dead_letter_reason, failed_too_often
 from headway.domain.manifest import ManifestDispatchView
-from headway.manager.workflow import ManagerEnv, ManagerState
+from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import dead_letters, executions, manifests, outcomes, servers
 from headway.store.executions import Running
 
@@ -31,7 +31,11 @@ def timed_out(run: Running, now: datetime, settings: Settings) -> bool:
 
 
 def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
-    """Fail executions no worker has picked up in time, unless workers are busy with others."""
+    """Fail executions no worker has picked up in time.
+
+    What waits behind other work is left: as long as workers start things at all, what one of them
+    knows how to run will have its turn.
+    """
     limit = env.tx.now - env.settings.stale_pending_timeout
     if not outcomes.has_stale_pending(env.tx, limit):
         return state
@@ -42,7 +46,7 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
 
 
 def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState:
-    """Fail runs that did not even react to their cancellation."""
+    """Fail runs that had time enough to end, and to stop when asked to."""
     now, settings = env.tx.now, env.settings
     stale = [run.execution_id for run in state.running if is_stale(run, now, settings)]
     reaped = outcomes.fail_stale_in_progress(env.tx, stale) if stale else []

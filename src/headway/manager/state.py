@@ -1,4 +1,4 @@
-"""What the ManifestManager's seven steps (manager/cycle.py) work with and pass on."""
+"""What the seven steps work with and pass on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from headway.store.transaction import Transaction
 class ManagerEnv:
     """What every step may use: the open transaction with its ``now``, and the settings.
 
-    ``chunk`` is how many manifests this cycle takes on at most, and ``turn`` the group that was
-    served last when not all of them could be.
+    ``chunk`` is how many manifests this cycle takes on at most. ``last_served`` is the group after
+    which a cycle begins that has more groups than places.
     """
 
     tx: Transaction
     settings: Settings
     chunk: int
-    turn: int = 0
+    last_served: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ManagerState:
     reaped_in_progress: tuple[Execution, ...] = ()
     dead_lettered: tuple[int, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    turn: int = 0
+    last_served: int = 0
     queued: int = 0
     refused: Mapping[int, str] = field(default_factory=dict)
 
