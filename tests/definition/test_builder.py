@@ -25,11 +25,15 @@ class Table(BaseModel):
 def hw() -> Headway:
     hw = Headway("warehouse")
     hw.workflow("work")(lambda: None)
+    register(hw)
+    return hw
+
+
+def register(hw: Headway) -> None:
+    """A workflow that takes a table."""
 
     @hw.workflow
     def load(table: Table) -> None: ...
-
-    return hw
 
 
 def parents(hw: Headway) -> dict[str, tuple[str, ...]]:
