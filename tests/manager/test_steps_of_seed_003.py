@@ -450,3 +450,26 @@ def test_the_wait_before_a_retry_counts_from_the_failure(scene: Scene) -> None:
 
     [entry] = scene.history.queued()
     assert entry.scheduled_at == failed_at + timedelta(minutes=5)
+
+
+# Two passes
+
+
+def test_what_runs_by_time_is_decided_before_dependents_and_dormant_ones_in_neither_pass(
+    scene: Scene,
+) -> None:
+    chain = scene.app.schedule("work", "extract", None, every(hours=1))
+    chain.include("work", "dormant", dormant=True).include("work", "load")
+    scene.app.schedule("work", "other", None, every(hours=1))
+    scene.apply()
+    scene.cycle()
+    scene.wake("dormant", "load", "other", "extract")
+
+    decisions = scene.manage().decisions
+
+    assert [one.view.kind for one in decisions] == ["interval"] * 2 + [
+        "dependent",
+        "dormant_dependent",
+    ]
+    queued = [one.view.external_id for one in decisions if one.verdict == "queue"]
+    assert queued == ["load"]

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headway.domain.exclusion_json import exclusions_from_json
+from headway.domain.manifest import DORMANT
 from headway.domain.schedule import Cron, schedule_from_fields
 from headway.domain.text import printable
 from headway.errors import HeadwayError
@@ -123,7 +124,7 @@ def _runs(declared: Mapping[str, Any]) -> str:
     kind = declared.get("kind")
     if kind == "dependent":
         return f"after {declared.get('join', 'all')} of its parents"
-    if kind == "dormant_dependent":
+    if kind == DORMANT:
         return "when a parent activates it"
     fields = dict(declared.get("schedule") or {})
     try:

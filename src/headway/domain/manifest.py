@@ -51,6 +51,12 @@ def _checked_cap(subject: str, value: int | None) -> int | None:
     return value
 
 
+DEPENDENT = "dependent"
+DORMANT = "dormant_dependent"
+DEPENDENTS = (DEPENDENT, DORMANT)
+"""The kinds of manifests that run after others and not by time."""
+
+
 @dataclass(frozen=True)
 class Group:
     """A named set of manifests with a cap, a priority and an on/off switch.
@@ -105,7 +111,7 @@ class Manifest:
         """How it comes to run: by a kind of schedule, after its parents, or when activated."""
         if not self.parents:
             return self.schedule.kind
-        return "dormant_dependent" if self.dormant else "dependent"
+        return DORMANT if self.dormant else DEPENDENT
 
     def is_like(self, other: "Manifest") -> bool:
         """Whether only external id, input and parents differ, as between items of one batch.

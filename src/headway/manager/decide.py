@@ -10,7 +10,7 @@ from headway.config import Settings
 from headway.domain.dependencies import due_by_edges
 from headway.domain.due import Due
 from headway.domain.fairness import fair_shares, last_served
-from headway.domain.manifest import ManifestDispatchView
+from headway.domain.manifest import DEPENDENT, DEPENDENTS, DORMANT, ManifestDispatchView
 from headway.domain.retry import retry_delay
 from headway.domain.timing import decide_timing
 
@@ -47,9 +47,18 @@ def decide_all(
 ) -> list[Decision]:
     """Decide about every view, then keep to the fair share of each group.
 
-    Where there are more groups than places they take turns, from the first *after* a group on.
+    Two passes: over what runs by time, then over what runs after its parents. Dormant dependents
+    are in neither; what is said about them is only why. Where there are more groups than places
+    they take turns, from the first *after* a group on.
     """
-    decisions = [decide(view, dead_lettered, now, settings) for view in views]
+    views = list(views)
+    by_time = [view for view in views if view.kind not in DEPENDENTS]
+    after_parents = [view for view in views if view.kind == DEPENDENT]
+    in_neither = [view for view in views if view.kind == DORMANT]
+    decisions = [
+        decide(view, dead_lettered, now, settings)
+        for view in (*by_time, *after_parents, *in_neither)
+    ]
     return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now, after)
 
 
@@ -92,9 +101,9 @@ def decide(
 
 def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
     """By time, or after its parents; a dormant dependent is due by neither."""
-    if view.kind == "dormant_dependent":
+    if view.kind == DORMANT:
         return Due(False, None, None, "dormant: runs only when its parent activates it")
-    if view.kind == "dependent":
+    if view.kind == DEPENDENT:
         by_edges = due_by_edges(list(view.edges.values()), view.join)
         return Due(by_edges.due, None, None, by_edges.reason)
     timing = view.time.timing(

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from headway.domain.manifest import ManifestDispatchView
+from headway.domain.manifest import DEPENDENT, ManifestDispatchView
 from headway.domain.work_queue import NewEntry, Source, entry_priority
 from headway.manager.decide import Decision, Verdict, decide_all, last_group
 from headway.manager.state import ManagerEnv, ManagerState
@@ -44,7 +44,7 @@ def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerSt
 
 def _entry(decision: Decision, boost: int) -> NewEntry:
     view = decision.view
-    dependent = view.kind == "dependent"
+    dependent = view.kind == DEPENDENT
     return NewEntry(
         workflow=view.workflow,
         source=Source.DEPENDENT if dependent else Source.SCHEDULE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.definition.registry import Registry
 from headway.domain.execution import Execution
-from headway.domain.manifest import WhenBusy
+from headway.domain.manifest import DORMANT, WhenBusy
 from headway.domain.work_queue import EntryStatus, entry_priority
 from headway.errors import (
     DefinitionError,
@@ -54,7 +54,7 @@ class Activations:
     def _checked(self, external_id: str, child: Child | None, value: Any) -> Activation:
         if child is None:
             raise ManifestNotFound(external_id)
-        if child.kind != "dormant_dependent":
+        if child.kind != DORMANT:
             raise NotDormantError(external_id, child.kind)
         if not child.is_child:
             raise NotYourDependentError(external_id, str(self._execution.external_id))

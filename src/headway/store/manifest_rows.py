@@ -6,13 +6,11 @@ from typing import Any
 
 from headway.domain.due import MisfirePolicy
 from headway.domain.exclusion_json import exclusions_from_json, exclusions_to_json
-from headway.domain.manifest import Manifest
+from headway.domain.manifest import DEPENDENTS, Manifest
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, Schedule, schedule_from_fields, schedule_to_fields
 from headway.domain.time_options import TimeOptions
 from headway.domain.timing import FirstRun
-
-DEPENDENTS = ("dependent", "dormant_dependent")
 
 
 def definition_rows(items: Iterable[Manifest]) -> Iterator[dict[str, Any]]:

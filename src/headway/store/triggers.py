@@ -21,6 +21,7 @@ from sqlalchemy import (
     update,
 )
 
+from headway.domain.manifest import DEPENDENTS
 from headway.domain.work_queue import Source
 from headway.store.edges import parents_seen
 from headway.store.tables import executions, manifest, manifest_group, work_queue
@@ -57,7 +58,7 @@ def trigger_group(tx: Transaction, group: str) -> int:
         manifest.c.group_id.in_(of_group),
         manifest.c.removed_at.is_(None),
         manifest.c.enabled,
-        manifest.c.schedule_kind.not_in([word("dependent"), word("dormant_dependent")]),
+        manifest.c.schedule_kind.not_in([word(kind) for kind in DEPENDENTS]),
     )
     return _queue(tx, chosen, None, None)
 
