@@ -6,6 +6,7 @@ deferred one that turns into a writer fails at once instead of waiting), and rea
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
@@ -16,14 +17,16 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 
-from headway.domain.text import shown as shown_value
-from headway.errors import DatabaseUnavailable, DefinitionError
+from headway.errors import DatabaseUnavailable
+from headway.store.joining import begin_writing, own_connection
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
 from headway.store.types import Instant
 from headway.store.urls import create_private, parse_url, shown
 
 Clock = Callable[[], datetime]
+
+POOLED = 2
 
 # What passes by waiting: the database is away or busy, or it ended this session or statement.
 TRANSIENT = (OperationalError, InterfaceError, PoolTimeout)
@@ -68,12 +71,20 @@ class Store:
     >>> with store.reading() as tx: ...        # doctest: +SKIP
     """
 
-    def __init__(self, url: str, *, clock: Clock | None = None, durable: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        durable: bool = True,
+        connections: int = POOLED,
+    ) -> None:
         self.url = parse_url(url)
         self._clock = clock
+        self._durable = durable
         self._joined: set[int] = set()
         if self.on_postgresql:
-            self._writer: Engine = _postgresql_engine(self.url)
+            self._writer: Engine = _postgresql_engine(self.url, connections)
             self._reader: Engine = self._writer.execution_options(postgresql_readonly=True)
         else:
             create_private(Path(str(self.url.database)))
@@ -84,6 +95,11 @@ class Store:
     def on_postgresql(self) -> bool:
         """Whether this store lives in PostgreSQL."""
         return self.url.get_backend_name() == "postgresql"
+
+    def apart(self) -> "Store":
+        """The same database by one connection of its own, which waits for no other work."""
+        url = self.url.render_as_string(hide_password=False)
+        return Store(url, clock=self._clock, durable=self._durable, connections=1)
 
     def check(self) -> None:
         """Raise :class:`DatabaseUnavailable` with one line unless the database answers."""
@@ -98,20 +114,28 @@ class Store:
     def reading(self) -> Iterator[Transaction]:
         """A transaction that only reads."""
         with self._reader.begin() as connection:
-            yield Transaction(connection, self._now(connection))
+            yield self._transaction(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that commits at the end of the block and rolls back on an error."""
         with self._writer.begin() as connection:
-            yield Transaction(connection, self._now(connection))
+            yield self._transaction(connection)
+
+    @contextmanager
+    def briefly(self) -> Iterator[Transaction]:
+        """The same, for what others wait for: it is ended if this process stops in the middle."""
+        with self._writer.begin() as connection:
+            if self.on_postgresql:
+                connection.execute(END_IF_IDLE)
+            yield self._transaction(connection)
 
     def joining(self, connection: Any) -> Transaction:
         """The transaction a caller has open, on a SQLAlchemy connection or session of theirs.
 
         It has to be on headway's own database; whether it is, is looked up once per engine.
         """
-        joined = _own_connection(connection)
+        joined = own_connection(connection)
         engine = id(joined.engine)
         if engine not in self._joined:
             if not inspect(joined).has_table(work_queue.name):
@@ -121,8 +145,8 @@ class Store:
                 )
             self._joined.add(engine)
         if not self.on_postgresql:
-            _begin_writing(joined)
-        return Transaction(joined, self._now(joined), joined=True)
+            begin_writing(joined)
+        return replace(self._transaction(joined), joined=True)
 
     @contextmanager
     def leading(
@@ -141,7 +165,7 @@ class Store:
                 _end_stuck_holder(connection, lock, seconds)
                 yield None
                 return
-            yield Transaction(connection, self._now(connection))
+            yield self._transaction(connection)
 
     @contextmanager
     def notifying(self) -> Iterator[Connection]:
@@ -161,6 +185,10 @@ class Store:
         self._writer.dispose()
         self._reader.dispose()
 
+    def _transaction(self, connection: Connection) -> Transaction:
+        ticking = self._clock is None and self.on_postgresql
+        return Transaction(connection, self._now(connection), ticking=ticking)
+
     def _now(self, connection: Connection) -> datetime:
         if self._clock is not None:
             return self._clock()
@@ -171,6 +199,7 @@ class Store:
         return datetime.now(UTC)
 
 
+END_IF_IDLE = text("SELECT set_config('idle_in_transaction_session_timeout', '5s', true)")
 DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
 
 
@@ -186,32 +215,6 @@ def hold(tx: Transaction, lock: Lock) -> None:
             "bigint)) FROM pg_class WHERE oid = CAST(:table AS regclass)"
         )
         tx.connection.execute(statement, {"lock": int(lock), "table": work_queue.name})
-
-
-def _own_connection(given: Any) -> Connection:
-    """The connection itself, or that of a session."""
-    if isinstance(given, Connection):
-        return given
-    if hasattr(given, "get_bind") and not hasattr(given, "run_sync"):
-        joined: Connection = given.connection()
-        return joined
-    raise DefinitionError(
-        f"connection = {shown_value(given)}: must be a SQLAlchemy Connection or Session; for "
-        "example of an async one: await session.run_sync(lambda own: hw.trigger('load', "
-        "connection=own))"
-    )
-
-
-def _begin_writing(connection: Connection) -> None:
-    """Have a caller's SQLite transaction really begin.
-
-    Python's driver puts that off until the first INSERT, and would commit a savepoint before it.
-    """
-    try:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    except OperationalError as error:
-        if "within a transaction" not in str(error.orig):
-            raise
 
 
 def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -> bool:
@@ -259,10 +262,10 @@ CONNECT_ARGUMENTS = {
 }
 
 
-def _postgresql_engine(url: URL) -> Engine:
+def _postgresql_engine(url: URL, connections: int) -> Engine:
     return create_engine(
         url,
-        pool_size=2,
+        pool_size=connections,
         max_overflow=0,
         connect_args=CONNECT_ARGUMENTS,
     )

@@ -29,12 +29,14 @@ class Transaction:
     """An open transaction and its ``now``, read once from the database's clock.
 
     One that is ``joined`` is a caller's: its driver may be any and its settings are not ours, so
-    that it is sent nothing but plain statements.
+    that it is sent nothing but plain statements. In one that is ``ticking``, leases are measured by
+    the database's clock at the moment each row is looked at, and not by ``now``.
     """
 
     connection: Connection
     now: datetime
     joined: bool = False
+    ticking: bool = False
 
     @property
     def on_postgresql(self) -> bool:

@@ -74,6 +74,7 @@ server = Table(
     Column("started_at", Instant, nullable=False),
     Column("renewed_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
+    Column("unbroken_since", Instant),
 )
 
 audit = Table(
