@@ -17,11 +17,12 @@ NAMES = [
     *["dispatcher_polling_interval", "max_active_jobs", "exclude_from_max_active_jobs"],
     *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_dispatch_attempts"],
     *["dependent_priority_boost", "default_max_retries", "default_retry_delay"],
-    *["retry_backoff_multiplier", "max_retry_delay", "default_job_timeout"],
+    *["retry_backoff_multiplier", "max_retry_delay", "default_job_timeout", "cancel_grace"],
     *["stale_pending_timeout", "stale_in_progress_timeout", "default_misfire_policy"],
     *["default_misfire_threshold", "retention_period"],
     *["dead_letter_retention_period", "auto_purge_dead_letters", "cleanup_interval"],
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
+    *["server_lease", "max_crashes"],
     *["seeding_attempts", "seeding_base_delay"],
 ]
 

@@ -19,6 +19,7 @@ from headway.domain.setting_values import (
     Delay,
     EnvironmentText,
     Flag,
+    Lease,
     Limit,
     Multiplier,
     Names,
@@ -137,6 +138,14 @@ class Settings(BaseModel):
     )
     shutdown_timeout: Delay = _default(
         timedelta(seconds=30), "Time running jobs get to finish on shutdown, a duration."
+    )
+    server_lease: Lease = _default(
+        None,
+        "Time after which a silent server is taken for dead, the same on all servers; "
+        "none = 15s on PostgreSQL and 30s on SQLite.",
+    )
+    max_crashes: Count = _default(
+        3, "Workers one job may take with it before it is dead-lettered, a number."
     )
     seeding_attempts: Count = _default(
         5, "How often applying the declarations is tried at start, a number."

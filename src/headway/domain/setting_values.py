@@ -131,6 +131,12 @@ def _optional(value: object) -> object:
     return _whole(value)
 
 
+def _lease(value: object) -> object:
+    if isinstance(value, EnvironmentText) and value.strip().lower() in ("", "none"):
+        return None
+    return None if value is None else parse_duration(value)
+
+
 def _names(value: object) -> object:
     if isinstance(value, EnvironmentText):
         return tuple(name.strip() for name in value.split(",") if name.strip())
@@ -191,6 +197,11 @@ Delay = Annotated[
     Field(ge=timedelta(0), le=LONGEST),
     BeforeValidator(parse_duration),
     Rule("must be a duration from 0 seconds to 10 years", timedelta(minutes=5)),
+]
+Lease = Annotated[
+    Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))] | None,
+    BeforeValidator(_lease),
+    Rule("must be a duration from 1 second to 1 hour, or none", timedelta(seconds=15)),
 ]
 Policy = Annotated[
     MisfirePolicy,
