@@ -100,6 +100,10 @@ class StepTimes:
 
 LEVELS = {
     "execution.failed": logging.WARNING,
+    "execution.refused": logging.WARNING,
+    "server.buried": logging.WARNING,
+    "server.dead": logging.WARNING,
+    "server.late": logging.WARNING,
     "manifest.dead_lettered": logging.WARNING,
     "manifest.refused": logging.WARNING,
     "declaration.outdated": logging.WARNING,

@@ -3,10 +3,7 @@
 Nothing else constructs an actor, and no actor knows another: they meet in tables.
 """
 
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,17 +13,18 @@ from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.declaration import Declaration
 from headway.errors import CreatedMeanwhile, DatabaseUnavailable, RemovalRefused
 from headway.history import Retention
+from headway.lease import LeaseKeeper, lease_of, this_process
 from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
 from headway.manager.sweep import Sweep
+from headway.orphans import OrphanSweep
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
-from headway.store import declarations, notifications, servers
+from headway.store import declarations, notifications
 from headway.store.declarations import Applied
 from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
 from headway.store.migrate import check_schema, migrate
-from headway.store.servers import ServerProcess
 from headway.store.transaction import Transaction
 from headway.wakeups import Announcer, Role, WakeUps
 
@@ -35,7 +33,7 @@ LISTEN_PULSE = 1.0
 HELD_PAUSE = 0.5
 SWEEP_PAUSE = 10.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
-LEASE = timedelta(seconds=15)
+ORPHAN_PAUSE = 2.0
 HELD = (
     "another server is applying its declaration, or a transaction is open that changes dependents "
     "or the same manifests; end that transaction, or try again later"
@@ -121,12 +119,17 @@ class Service:
         self.app = app
         self.roles = frozenset(roles)
         self.store = store or app.open_store()
-        self.owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._stopping = False
         self._announcer = Announcer(self._announce) if self.store.on_postgresql else None
         self._wakeups = WakeUps(self._announcer)
+        self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
         self._loops = list(self._build_loops())
+
+    @property
+    def owner(self) -> str:
+        """The id this process has; one that was taken for dead gets a new one."""
+        return self._keeper.id
 
     def start(self) -> None:
         """Prepare the database, apply what is declared, and start every actor."""
@@ -135,8 +138,8 @@ class Service:
             self._apply()
         if self._announcer is not None:
             self._announcer.start()
+        self._keeper.start()
         if self._pool is not None:
-            self._beat()
             self._pool.start()
             self._wakeups.wake(Role.DISPATCHER)
         for loop in self._loops:
@@ -158,7 +161,7 @@ class Service:
             loop.stop()
         if self._pool is not None:
             self._pool.stop()
-            self._leave()
+        self._keeper.stop()  # last, for what runs until the end is owned until the end
         if self._announcer is not None:
             self._announcer.stop()
         self.store.close()
@@ -174,6 +177,18 @@ class Service:
         if applied.kept_back:
             observer.emit("declaration.kept_back", count=applied.kept_back, advice=ALLOW_REMOVAL)
 
+    def _build_keeper(self) -> LeaseKeeper:
+        settings = self.app.settings
+        slots = settings.worker_count if Role.WORKER in self.roles else 0
+        return LeaseKeeper(
+            self.store,
+            lease_of(self.store, settings.server_lease),
+            self.app.observer,
+            lambda own_id: this_process(own_id, self.roles, self.app.registry.names(), slots),
+            running=lambda: self._pool.running() if self._pool else [],
+            on_lost=lambda own_id: self._pool.change_owner(own_id) if self._pool else None,
+        )
+
     def _build_pool(self) -> WorkerPool:
         pool = WorkerPool(
             self.store,
@@ -182,6 +197,7 @@ class Service:
             self.app.observer,
             self.owner,
             on_finished=lambda: self._wakeups.wake(Role.MANAGER, Role.DISPATCHER),
+            leased=True,
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
@@ -199,8 +215,9 @@ class Service:
             server = LocalServer(lambda: self._wakeups.wake(Role.WORKER))
             dispatcher = JobDispatcher(self.store, settings, observer, server, to_own_workers=True)
             yield self._wakeable(Role.DISPATCHER, lambda: self._dispatch(dispatcher))
-        if self._pool is not None:
-            yield Loop("beat", self._beat, observer)
+        if self.roles & {Role.WORKER, Role.DISPATCHER}:
+            orphans = OrphanSweep(self.store, self._keeper, settings.max_crashes, observer)
+            yield Loop("orphans", lambda: self._end_orphans(orphans), observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
 
@@ -240,28 +257,10 @@ class Service:
         if self._pool is not None:
             self._pool.cancellations.cancel_all(execution_ids, StopReason.TIMEOUT)
 
-    def _beat(self) -> float:
-        with self.store.writing() as tx:
-            servers.keep_alive(tx, self._process(), LEASE)
-        return LEASE.total_seconds() / 4
-
-    def _process(self) -> ServerProcess:
-        return ServerProcess(
-            id=self.owner,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            roles=self.roles,
-            workflows=self.app.registry.names(),
-            slots=self.app.settings.worker_count,
-        )
-
-    def _leave(self) -> None:
-        try:
-            with self.store.writing() as tx:
-                servers.leave(tx, self.owner)
-        except TRANSIENT as error:
-            # The row expires by itself.
-            self.app.observer.emit("loop.failed", loop="beat", error=repr(error))
+    def _end_orphans(self, orphans: OrphanSweep) -> float:
+        if orphans.run_once().ended:
+            self._wakeups.wake(Role.MANAGER, Role.DISPATCHER)
+        return ORPHAN_PAUSE
 
     def _announce(self, roles: Collection[Role]) -> None:
         try:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from headway import every
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.servers.local import LocalServer
-from headway.store import servers
+from headway.store import leases, servers
 from headway.store.servers import ServerProcess
 from tests.builders import Scene
 
@@ -15,7 +15,8 @@ LEASE = timedelta(seconds=15)
 def alive(scene: Scene, *, name: str = "one", slots: int = 2, workflow: str = "work") -> None:
     with scene.store.writing() as tx:
         process = ServerProcess(name, "host", 1, ["worker"], [workflow], slots)
-        servers.keep_alive(tx, process, LEASE)
+        if not leases.renew(tx, name, LEASE):
+            leases.register(tx, process, LEASE)
 
 
 def dispatch(scene: Scene) -> DispatchResult:
@@ -81,5 +82,5 @@ def test_a_worker_that_does_not_renew_its_row_is_counted_no_more(scene: Scene) -
 def test_a_worker_that_ends_takes_its_row_with_it(scene: Scene) -> None:
     alive(scene)
     with scene.store.writing() as tx:
-        servers.leave(tx, "one")
+        leases.leave(tx, "one")
         assert servers.living_workers(tx) == servers.Workers(0, frozenset())

@@ -9,7 +9,7 @@ from headway import Group, every
 from headway.domain.execution import ExecutionState, FailureCode, Outcome
 from headway.domain.work_queue import NewEntry, Source
 from headway.manager.cycle import MANIFEST_MANAGER, ManifestManager
-from headway.store import executions, outcomes, servers, work_queue
+from headway.store import executions, leases, outcomes, work_queue
 from headway.store.servers import ServerProcess
 from headway.store.tables import work_queue as queue_table
 from tests.builders import OWNER, START, Scene, names, reasons
@@ -160,7 +160,8 @@ def serve(scene: Scene, workflow: str = "work") -> None:
     """A worker says that it lives and knows a workflow."""
     process = ServerProcess(OWNER, "host", 1, ["worker"], [workflow], slots=1)
     with scene.store.writing() as tx:
-        servers.keep_alive(tx, process, timedelta(seconds=90))
+        if not leases.renew(tx, OWNER, lease := timedelta(seconds=90)):
+            leases.register(tx, process, lease)
 
 
 def finish_one(scene: Scene) -> None:

@@ -49,3 +49,12 @@ def dead_letter_reason(failures: int, max_retries: int) -> str:
     'max retries exceeded: 3 failures, at most 3 allowed'
     """
     return f"max retries exceeded: {failures} failures, at most {max_retries} allowed"
+
+
+def crash_reason(crashes: int) -> str:
+    """The sentence stored with the dead letter of a job that takes its workers with it.
+
+    >>> crash_reason(3)
+    'its job killed its worker 3 times'
+    """
+    return f"its job killed its worker {crashes} times"

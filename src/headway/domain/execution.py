@@ -108,9 +108,21 @@ class Outcome:
     output: str | None = None
 
 
+def crashed_too_often(crashes_before: int, max_crashes: int) -> bool:
+    """Whether a run whose worker was lost was the last its entry gets.
+
+    >>> [crashed_too_often(before, 3) for before in (0, 1, 2)]
+    [False, False, True]
+    """
+    return crashes_before + 1 >= max_crashes
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One attempt, live or finished. Its id is the epoch handed to user code as fencing token."""
+    """One attempt, live or finished. Its id is the epoch handed to user code as fencing token.
+
+    ``crashes`` counts the workers lost to earlier attempts of the same entry.
+    """
 
     id: int
     entry_id: int
@@ -122,6 +134,7 @@ class Execution:
     source: str
     priority: int
     attempt: int
+    crashes: int
     state: ExecutionState
     scheduled_for: datetime | None
     dispatched_at: datetime
@@ -135,6 +148,11 @@ class Execution:
     progress_note: str | None
     failure: Failure | None
     output: str | None
+
+    @property
+    def lost(self) -> bool:
+        """Whether this attempt ended because its worker did."""
+        return self.failure is not None and self.failure.type == FailureCode.WORKER_LOST
 
     def told(self) -> dict[str, Any]:
         """What an event about this execution says."""

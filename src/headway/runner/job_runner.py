@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,10 @@ from headway.definition.registry import Registry
 from headway.domain.execution import ExecutionState, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
+from headway.runner.recording import Recording
 from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import JOB_RUNNER, RunnerEnv, RunnerState
-from headway.store import executions, outcomes
+from headway.store import executions
 from headway.store.engine import Store
 from headway.store.executions import Progress
 
@@ -34,17 +35,6 @@ async def _go_on(step: str) -> None:
     """The runner's own steps are not watched."""
 
 
-def write_outcomes(
-    store: Store, owner: str, observer: Observer, ended: Mapping[int, Outcome]
-) -> set[int]:
-    """Record how *owner*'s executions ended, all in one transaction; returns those recorded."""
-    with store.writing() as tx:
-        recorded = outcomes.finish(tx, owner, ended)
-    for one in recorded:
-        observer.emit(f"execution.{one.state}", **one.told())
-    return {one.id for one in recorded}
-
-
 async def run_execution(env: RunnerEnv, state: RunnerState) -> RunnerState:
     """Take one execution through the JobRunner's steps."""
     done: RunnerState = await JOB_RUNNER.run(state, env, before_step=_go_on, call_sync=_here)
@@ -53,6 +43,8 @@ async def run_execution(env: RunnerEnv, state: RunnerState) -> RunnerState:
 
 class JobRunner:
     """Claims pending executions and runs them to their end.
+
+    Its owner has no lease: beside a running service, what it runs would pass for an orphan.
 
     >>> JobRunner(store, registry, observer, "me").run_once().claimed  # doctest: +SKIP
     3
@@ -70,6 +62,7 @@ class JobRunner:
         self._registry = registry
         self._observer = observer
         self._owner = owner
+        self._write = Recording(store, owner, observer)
         self._env = RunnerEnv(
             store=store,
             registry=registry,
@@ -117,6 +110,4 @@ class JobRunner:
             executions.note_progress(tx, self._owner, {execution_id: progress})
 
     async def _record(self, execution_id: int, outcome: Outcome) -> bool:
-        return bool(
-            write_outcomes(self._store, self._owner, self._observer, {execution_id: outcome})
-        )
+        return bool(self._write({execution_id: outcome}))

@@ -1,30 +1,35 @@
 """The worker pool: claims as many executions as it has free slots and runs them concurrently.
 
-One event loop in a thread of its own: async steps share it, sync steps get threads.
+One event loop in a thread of its own: async steps share it, sync steps get threads. A pool whose
+owner has a lease claims only while that lives, and asks every 2 seconds what it still owns.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution
+from headway.domain.execution import Execution, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.completions import Completions
-from headway.runner.job_runner import run_execution, write_outcomes
+from headway.runner.job_runner import run_execution
+from headway.runner.ownership import Ownership
 from headway.runner.progress import ProgressWriter
+from headway.runner.recording import Recording
 from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import RunnerEnv, RunnerState
-from headway.store import executions, outcomes
+from headway.store import executions, leases, outcomes
 from headway.store.engine import TRANSIENT, Store
-from headway.store.executions import Progress
+from headway.store.executions import Owned, Progress
 
 LAST_MOMENT = 1.0
+LOOK_PAUSE = 2.0
 
 
 class WorkerPool:
@@ -42,14 +47,19 @@ class WorkerPool:
         observer: Observer,
         owner: str,
         on_finished: Callable[[], None] = lambda: None,
+        *,
+        leased: bool = False,
     ) -> None:
         self.cancellations = CancellationRegistry()
         self._store = store
         self._registry = registry
         self._settings = settings
         self._observer = observer
-        self._owner = owner
+        self._leased = leased
         self._on_finished = on_finished
+        self._running: dict[int, Execution] = {}
+        self._ownership = Ownership()
+        self._claiming = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
@@ -57,6 +67,7 @@ class WorkerPool:
         self._stopping = False
         self._grace = settings.shutdown_timeout.total_seconds()
         self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
+        self._env = self._env_of(owner)
 
     def start(self) -> None:
         """Begin to claim and run."""
@@ -65,6 +76,19 @@ class WorkerPool:
     def wake(self) -> None:
         """Look for pending executions now; called from any thread."""
         self._tell_loop(self._woken.set)
+
+    def running(self) -> list[str]:
+        """The jobs that are going on here, by their manifests' names."""
+        return sorted(one.external_id or one.workflow for one in list(self._running.values()))
+
+    def change_owner(self, owner: str) -> None:
+        """The lease is lost: stop whatever runs in the old owner's name, and go on as *owner*."""
+        self._tell_loop(lambda: self._go_on_as(owner))
+
+    def _go_on_as(self, owner: str) -> None:
+        self.cancellations.cancel_all(list(self._running), StopReason.NOT_OURS)
+        self._env = self._env_of(owner)
+        self._woken.set()
 
     def request_stop(self, grace: float | None = None) -> None:
         """Claim nothing more and finish what runs, or hand it back after *grace* seconds."""
@@ -96,19 +120,23 @@ class WorkerPool:
             self._store_threads.shutdown(wait=False)
 
     async def _work(self) -> None:
-        env = self._env()
+        watch = asyncio.create_task(self._watch()) if self._leased else None
         while not self._stopping:
-            await self._claim_and_start(env)
+            await self._claim_and_start(self._env)
             await self._wait_for_something()
         await self._drain()
+        if watch is not None:
+            watch.cancel()
 
-    def _env(self) -> RunnerEnv:
-        completions = Completions(self._write, self._call_store, self._observer)
-        progress = ProgressWriter(self._loop, self._write_progress, self._call_store)
+    def _env_of(self, owner: str) -> RunnerEnv:
+        write = Recording(self._store, owner, self._observer)
+        completions = Completions(partial(self._write, write), self._call_store, self._observer)
+        note = partial(self._write_progress, owner)
+        progress = ProgressWriter(self._loop, note, self._call_store)
         return RunnerEnv(
             store=self._store,
             registry=self._registry,
-            owner=self._owner,
+            owner=owner,
             cancellations=self.cancellations,
             call_store=self._call_store,
             call_sync=in_daemon_thread,
@@ -123,12 +151,16 @@ class WorkerPool:
         free = self._settings.worker_count - len(self._tasks)
         if free < 1:
             return
+        self._claiming = True
         try:
-            claimed = await self._call_store(self._claim, free)
+            claimed = await self._call_store(self._claim, env.owner, free)
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
             return
+        finally:
+            self._claiming = False
         for execution in claimed:
+            self._running[execution.id] = execution
             task = asyncio.create_task(self._run(env, execution))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -138,10 +170,31 @@ class WorkerPool:
             await run_execution(env, RunnerState(execution.id, execution))
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
+        finally:
+            self._running.pop(execution.id, None)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._woken.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_PAUSE)
+            try:
+                await self._look()
+            except Exception as error:  # a database that is away stops no run
+                self._observer.emit("loop.failed", loop="worker", error=repr(error))
+
+    async def _look(self) -> None:
+        """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
+        known, claiming = set(self._running), self._claiming
+        owned = await self._call_store(self._ask)
+        claiming = claiming or self._claiming
+        verdict = self._ownership.compare(owned, known, set(self._running), claiming)
+        for key, reason in verdict.stop.items():
+            self.cancellations.try_cancel(key, reason)
+        if verdict.hand_back:
+            await self._call_store(self._hand_back, verdict.hand_back)
 
     async def _wait_for_something(self) -> None:
         """Until woken or a slot is free; the polling interval is only the fallback."""
@@ -189,25 +242,41 @@ class WorkerPool:
             if left:
                 await asyncio.wait(left, timeout=LAST_MOMENT)
 
-    def _claim(self, limit: int) -> list[Execution]:
-        with self._store.writing() as tx:
+    def _claim(self, owner: str, limit: int) -> list[Execution]:
+        with self._store.briefly() as tx:
+            if self._leased and not leases.hold(tx, owner):
+                return []
             return executions.claim_pending(
-                tx, self._owner, limit, self._registry.names(), self._registry.first_steps()
+                tx, owner, limit, self._registry.names(), self._registry.first_steps()
             )
 
-    def _write(self, ended: Any) -> set[int]:
-        recorded = write_outcomes(self._store, self._owner, self._observer, ended)
+    def _write(self, recording: Recording, ended: Mapping[int, Outcome]) -> set[int]:
+        recorded = recording(ended)
         self._on_finished()
         return recorded
 
-    def _write_progress(self, reported: Mapping[int, Progress]) -> None:
+    def _write_progress(self, owner: str, reported: Mapping[int, Progress]) -> None:
         with self._store.writing() as tx:
-            executions.note_progress(tx, self._owner, reported)
+            executions.note_progress(tx, owner, reported)
+
+    def _owners(self) -> set[str]:
+        """Who this process is, and was when it claimed what still runs here."""
+        running = list(self._running.values())
+        return {self._env.owner, *(one.owner for one in running if one.owner)}
+
+    def _ask(self) -> list[Owned]:
+        with self._store.reading() as tx:
+            return executions.owned_by_any(tx, self._owners())
 
     def _hand_back_all(self) -> None:
-        with self._store.writing() as tx:
-            left = executions.owned_by(tx, self._owner)
-            handed_back = outcomes.hand_back(tx, self._owner, left) if left else []
+        self._hand_back(self._ask())
+
+    def _hand_back(self, owned: Sequence[Owned]) -> None:
+        handed_back = []
+        for owner in {one.owner for one in owned}:
+            ids = [one.execution_id for one in owned if one.owner == owner]
+            with self._store.briefly() as tx:
+                handed_back += outcomes.hand_back(tx, owner, ids)
         if handed_back:
             self._on_finished()
         for one in handed_back:

@@ -16,6 +16,7 @@ from headway.run import Run
 from headway.runner.activation import Activations
 from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
 from headway.runner.outcome import failed, stopped
+from headway.runner.ownership import stop_reason
 from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Progress
@@ -129,7 +130,7 @@ class StepWatch:
         if flag is None:
             self.handle.request(StopReason.NOT_OURS)
         elif flag:
-            self.handle.request(_reason(flag))
+            self.handle.request(stop_reason(flag))
 
     async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a sync step, in a thread if the pool says so."""
@@ -147,10 +148,6 @@ class StepWatch:
     def _note(self, step: str) -> str | None:
         with self._env.store.writing() as tx:
             return executions.note_step(tx, self._env.owner, self._execution.id, step)
-
-
-def _reason(flag: str) -> StopReason:
-    return StopReason.TIMEOUT if flag == StopReason.TIMEOUT else StopReason.REQUESTED
 
 
 async def _run_steps(
@@ -206,6 +203,8 @@ async def record_outcome(state: RunnerState, env: RunnerEnv) -> RunnerState:
     if state.execution is None or state.outcome is None:
         return state
     recorded = await env.record(state.execution.id, state.outcome)
+    if not recorded:
+        env.observer.emit("execution.refused", **state.execution.told())
     return replace(state, recorded=recorded)
 
 

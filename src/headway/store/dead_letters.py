@@ -1,4 +1,4 @@
-"""Dead letters: written by the manager, resolved by a person."""
+"""Dead letters: written by the manager, or where orphans are ended; resolved by a person."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

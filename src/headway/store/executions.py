@@ -112,7 +112,7 @@ def note_step(tx: Transaction, owner: str, execution_id: int, step: str) -> str 
     row = tx.connection.execute(statement).one_or_none()
     if row is None:
         return None
-    return (row.cancel_reason or "requested") if row.cancel_requested else ""
+    return _asked_to_stop(row) or ""
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,32 @@ def owned_by(tx: Transaction, owner: str) -> list[int]:
     """The executions that are running in the name of *owner*."""
     statement = select(execution.c.id).where(IN_PROGRESS, execution.c.owner == owner)
     return list(tx.connection.execute(statement).scalars())
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A run as its owner asks about it; ``stop`` says why it was asked to stop, if it was."""
+
+    execution_id: int
+    owner: str
+    stop: str | None
+
+
+def owned_by_any(tx: Transaction, owners: Collection[str]) -> list[Owned]:
+    """What is running in the names of *owners*, and whom of it somebody wants stopped."""
+    statement = select(
+        execution.c.id,
+        execution.c.owner,
+        execution.c.cancel_requested,
+        execution.c.cancel_reason,
+    ).where(IN_PROGRESS, among(tx, execution.c.owner, owners))
+    return [
+        Owned(row.id, row.owner, _asked_to_stop(row)) for row in tx.connection.execute(statement)
+    ]
+
+
+def _asked_to_stop(row: Any) -> str | None:
+    return (row.cancel_reason or "requested") if row.cancel_requested else None
 
 
 def find(tx: Transaction, execution_id: int) -> Execution | None:
@@ -224,6 +250,7 @@ def to_execution(row: Row[Any]) -> Execution:
         source=row.source,
         priority=row.priority,
         attempt=row.attempt,
+        crashes=row.crashes,
         state=ExecutionState(row.state),
         scheduled_for=row.scheduled_for,
         dispatched_at=row.dispatched_at,

@@ -6,10 +6,12 @@ The guarded DELETE is the fence: the loser of a race gets no row back and does n
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select
+from sqlalchemy import ColumnElement, and_, delete, exists, insert, select
 
+from headway.domain.dead_letter import crash_reason
 from headway.domain.execution import (
     Execution,
     ExecutionState,
@@ -17,21 +19,30 @@ from headway.domain.execution import (
     FailureCode,
     Outcome,
     check_transition,
+    crashed_too_often,
 )
 from headway.domain.text import printable
+from headway.store import dead_letters
 from headway.store.activation import release_held
+from headway.store.dead_letters import NewDeadLetter
 from headway.store.delays import put_off
 from headway.store.edges import consume
 from headway.store.executions import IN_PROGRESS, PENDING, to_execution
 from headway.store.settling import settle_ended
-from headway.store.tables import execution, execution_history
+from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction, among, locked_in_order
 from headway.store.work_queue import requeue
 
 REASON_LIMIT = 1000
+TIMEOUT = "timeout"
 
 # What has dealt with the parent successes it saw.
 CONSUMING = frozenset({ExecutionState.COMPLETED, ExecutionState.CANCELLED})
+
+
+def handed_back(row: Any, outcome: Outcome) -> bool:
+    """Whether an attempt was given up unfinished, so that its entry is queued again."""
+    return outcome.state is ExecutionState.HANDED_BACK
 
 
 def finish(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Execution]:
@@ -100,11 +111,71 @@ def fail_stale_in_progress(tx: Transaction, execution_ids: Iterable[int]) -> lis
     return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
 
 
+def end_orphans(tx: Transaction, max_crashes: int) -> tuple[list[Execution], list[Execution]]:
+    """End every run whose owner is buried; their entries are queued again, their crashes counted.
+
+    One that has crashed *max_crashes* times is not queued again, and its manifest is dead-lettered.
+    Returns all that were ended, and the last run of each manifest dead-lettered. A server's id
+    never comes back, so what is an orphan stays one, however late this statement is.
+    """
+    orphaned = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner))
+    ended = _end(
+        tx, orphaned, _orphaned, runs_again=partial(_starts_again, max_crashes), wait=False
+    )
+    hopeless = {
+        one.manifest_id: one
+        for one in ended
+        if one.lost and one.manifest_id and crashed_too_often(one.crashes, max_crashes)
+    }
+    letters = [
+        NewDeadLetter(key, crash_reason(one.crashes + 1), one.crashes + 1)
+        for key, one in hopeless.items()
+    ]
+    return ended, [hopeless[key] for key in dead_letters.create(tx, letters)]
+
+
+def _orphaned(row: Any) -> Outcome:
+    """What somebody wanted stopped is over; all else was interrupted and is done again."""
+    step = row.running_step or row.workflow
+    if not row.cancel_requested:
+        failure = Failure(step, FailureCode.WORKER_LOST, f"its worker {row.owner} is gone")
+    elif row.cancel_reason == TIMEOUT:
+        told = "ran longer than its timeout, and its worker is gone"
+        failure = Failure(step, FailureCode.JOB_TIMEOUT, told)
+    else:
+        failure = Failure(step, "JobCancelled", "was to be stopped, and its worker is gone")
+        return Outcome(ExecutionState.CANCELLED, failure)
+    return Outcome(ExecutionState.FAILED, failure)
+
+
+def _starts_again(max_crashes: int, row: Any, outcome: Outcome) -> bool:
+    lost = outcome.failure is not None and outcome.failure.type == FailureCode.WORKER_LOST
+    return lost and not crashed_too_often(row.crashes, max_crashes)
+
+
+def written_by(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Execution]:
+    """Those of *outcomes* that are on record just so in the name of *owner*.
+
+    A writer whose connection was lost while it committed does not know: it has to look.
+    """
+    history = execution_history.c
+    mine = select(execution_history).where(among(tx, history.id, outcomes), history.owner == owner)
+    found = [to_execution(row) for row in tx.connection.execute(mine.order_by(history.id))]
+    return [one for one in found if _says(one, outcomes[one.id])]
+
+
+def _says(one: Execution, outcome: Outcome) -> bool:
+    """Others end runs too, in their owner's name, but then the failure is another."""
+    kinds = [failure.type if failure else None for failure in (one.failure, outcome.failure)]
+    return one.state is outcome.state and kinds[0] == kinds[1]
+
+
 def _end(
     tx: Transaction,
     chosen: ColumnElement[bool],
     outcome_of: Callable[[Any], Outcome],
     *,
+    runs_again: Callable[[Any, Outcome], bool] = handed_back,
     wait: bool = True,
 ) -> list[Execution]:
     # The reapers do not wait: the manager may hold the state whoever is finishing needs next.
@@ -113,21 +184,15 @@ def _end(
     rows = sorted(tx.connection.execute(statement).all(), key=lambda row: int(row.id))
     if not rows:
         return []
-    ended = _write_history(tx, [(row, outcome_of(row)) for row in rows])
+    outcomes = [(row, outcome_of(row)) for row in rows]
+    ended = _write_history(tx, outcomes)
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
-    consume(tx, [row.parents_seen for row in rows if outcome_of(row).state in CONSUMING])
-    requeue(tx, [row for row in rows if outcome_of(row).state is ExecutionState.HANDED_BACK])
-    release_held(tx, _freed(ended))
+    consume(tx, [row.parents_seen for row, outcome in outcomes if outcome.state in CONSUMING])
+    again = {row.id: row for row, outcome in outcomes if runs_again(row, outcome)}
+    requeue(tx, list(again.values()), crashed={one.id for one in ended if one.lost})
+    over = [row for row in rows if row.id not in again]
+    release_held(tx, {row.manifest_id for row in over if row.manifest_id is not None})
     return ended
-
-
-def _freed(ended: Sequence[Execution]) -> set[int]:
-    """The manifests that are not running any more; what was handed back runs again."""
-    return {
-        one.manifest_id
-        for one in ended
-        if one.manifest_id is not None and one.state is not ExecutionState.HANDED_BACK
-    }
 
 
 def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list[Execution]:

@@ -1,19 +1,17 @@
-"""Server processes: each says that it lives, how many jobs it can run, and which workflows.
+"""Server processes as others see them: how many jobs each can run, and which workflows.
 
-A row that is not renewed expires; then nothing more is dispatched for that server's sake.
+A row that is not renewed expires (``leases``); then nothing more is dispatched for its sake.
 """
 
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from sqlalchemy import delete, exists, insert, or_, select, update
+from sqlalchemy import exists, or_, select
 
 from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction
-
-FORGOTTEN_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -34,36 +32,6 @@ class Workers:
 
     slots: int
     workflows: frozenset[str]
-
-
-def keep_alive(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
-    """Renew the row of a process, or write it if it has none."""
-    renewed = (
-        update(server)
-        .where(server.c.id == process.id)
-        .values(renewed_at=tx.now, expires_at=tx.now + lease)
-    )
-    if tx.connection.execute(renewed).rowcount:
-        return
-    tx.connection.execute(delete(server).where(server.c.expires_at < tx.now - FORGOTTEN_AFTER))
-    tx.connection.execute(
-        insert(server).values(
-            id=process.id,
-            host=process.host,
-            pid=process.pid,
-            roles=json.dumps(sorted(process.roles)),
-            workflows=json.dumps(sorted(process.workflows)),
-            slots=process.slots,
-            started_at=tx.now,
-            renewed_at=tx.now,
-            expires_at=tx.now + lease,
-        )
-    )
-
-
-def leave(tx: Transaction, server_id: str) -> None:
-    """Remove the row of a process that ends."""
-    tx.connection.execute(delete(server).where(server.c.id == server_id))
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:

@@ -250,14 +250,17 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
     )
 
 
-def requeue(tx: Transaction, executions: Sequence[Any]) -> None:
+def requeue(
+    tx: Transaction, executions: Sequence[Any], crashed: Collection[int] = frozenset()
+) -> None:
     """Put the entries of *executions* back under their own ids, their attempts uncharged.
 
-    Those of manifests removed in the meantime end as cancelled: nothing would dispatch them.
+    Those that *crashed* are counted as such. Those of manifests removed in the meantime end as
+    cancelled: nothing would dispatch them.
     """
     rows = [
         {entry: getattr(row, name) for name, entry in FOLDED.items()}
-        | {"attempts": row.attempt - 1}
+        | {"attempts": row.attempt - 1, "crashes": row.crashes + (row.id in crashed)}
         for row in executions
     ]
     if not rows:

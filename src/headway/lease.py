@@ -1,0 +1,121 @@
+"""This process's lease: renewed in a thread and on a connection of its own, whatever else is slow.
+
+The protocol is explained in ``store.leases``. A database that cannot be reached decides nothing:
+jobs go on, nothing can be claimed, and the first renewal that gets through says who is dead.
+"""
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+
+from headway.loops import Loop
+from headway.observe import Observer
+from headway.store import leases
+from headway.store.engine import TRANSIENT, Store
+from headway.store.servers import ServerProcess
+
+ON_POSTGRESQL = timedelta(seconds=15)
+ON_SQLITE = timedelta(seconds=30)  # one writer at a time: a beat may have to wait for it
+
+BEATS_PER_LEASE = 5
+LATE = 1 / 3
+LONGEST_RETRY_PAUSE = 1.0
+
+
+def lease_of(store: Store, wanted: timedelta | None) -> timedelta:
+    """The lease that was asked for, or the one that suits the database."""
+    return wanted or (ON_POSTGRESQL if store.on_postgresql else ON_SQLITE)
+
+
+class LeaseKeeper:
+    """Keeps the lease of one process; one that lost it comes back under a new id.
+
+    *describe* presents the process under an id, *running* names its jobs, and *on_lost* is told
+    the new id before that is registered: by then, nothing may go on in the old one's name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lease: timedelta,
+        observer: Observer,
+        describe: Callable[[str], ServerProcess],
+        running: Callable[[], Sequence[str]],
+        on_lost: Callable[[str], None],
+    ) -> None:
+        self.id = new_id()
+        self.lease = lease
+        self._store = store.apart()
+        self._observer = observer
+        self._describe = describe
+        self._running = running
+        self._on_lost = on_lost
+        self._pause = lease.total_seconds() / BEATS_PER_LEASE
+        self._last = time.monotonic()
+        self._started = False
+        self._loop = Loop("beat", self.beat, observer)
+
+    def start(self) -> None:
+        """Register, and begin to renew."""
+        self._register()
+        self._started = True
+        self._loop.start()
+
+    def stop(self) -> None:
+        """End the lease; nothing may be owned any more."""
+        self._loop.stop()
+        if not self._started:
+            return
+        try:
+            with self._store.writing() as tx:
+                leases.leave(tx, self.id)
+        except TRANSIENT as error:
+            # The row expires by itself.
+            self._observer.emit("loop.failed", loop="beat", error=repr(error))
+        self._store.close()
+
+    def beat(self) -> float:
+        """Renew once, or come back; returns the seconds until the next beat."""
+        try:
+            with self._store.writing() as tx:
+                renewed = leases.renew(tx, self.id, self.lease)
+            self._tell_if_late()
+            if not renewed:
+                self._come_back()
+        except TRANSIENT as error:
+            self._observer.emit("loop.failed", loop="beat", error=repr(error))
+            return min(self._pause, LONGEST_RETRY_PAUSE)
+        self._last = time.monotonic()
+        return self._pause
+
+    def _tell_if_late(self) -> None:
+        late = time.monotonic() - self._last
+        if late > self.lease.total_seconds() * LATE:
+            jobs = list(self._running())
+            self._observer.emit("server.late", owner=self.id, seconds=late, jobs=jobs)
+
+    def _come_back(self) -> None:
+        dead, self.id = self.id, new_id()
+        self._observer.emit("server.dead", owner=dead, again=self.id, jobs=list(self._running()))
+        self._on_lost(self.id)
+        self._register()
+
+    def _register(self) -> None:
+        with self._store.writing() as tx:
+            leases.register(tx, self._describe(self.id), self.lease)
+        self._last = time.monotonic()
+
+
+def this_process(
+    server_id: str, roles: Collection[str], workflows: Collection[str], slots: int
+) -> ServerProcess:
+    """This process under *server_id*, as others shall see it."""
+    return ServerProcess(server_id, socket.gethostname(), os.getpid(), roles, workflows, slots)
+
+
+def new_id() -> str:
+    """An id nobody has had: host and process tell people where, the rest makes it unique."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}"

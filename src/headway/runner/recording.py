@@ -1,0 +1,45 @@
+"""Outcomes on their way into the database, in one transaction, and told once they are there."""
+
+from collections.abc import Mapping
+
+from headway.domain.execution import Execution, Outcome
+from headway.observe import Observer
+from headway.store import outcomes
+from headway.store.engine import TRANSIENT, Store
+from headway.store.transaction import Transaction
+
+
+class Recording:
+    """Records how *owner*'s executions ended; called with the outcomes, it returns those recorded.
+
+    A connection that is lost during a commit leaves it open whether that was done. So whoever
+    tries again looks first: what is on record just so was written here.
+    """
+
+    def __init__(self, store: Store, owner: str, observer: Observer) -> None:
+        self._store = store
+        self._owner = owner
+        self._observer = observer
+        self._uncertain: set[int] = set()
+
+    def __call__(self, ended: Mapping[int, Outcome]) -> set[int]:
+        """Record all of *ended* that is still the owner's."""
+        try:
+            with self._store.briefly() as tx:
+                recorded = outcomes.finish(tx, self._owner, ended)
+                recorded += self._written_before(tx, ended, recorded)
+        except TRANSIENT:
+            self._uncertain |= ended.keys()
+            raise
+        self._uncertain -= ended.keys()
+        for one in recorded:
+            self._observer.emit(f"execution.{one.state}", **one.told())
+        return {one.id for one in recorded}
+
+    def _written_before(
+        self, tx: Transaction, ended: Mapping[int, Outcome], recorded: list[Execution]
+    ) -> list[Execution]:
+        missing = self._uncertain & (ended.keys() - {one.id for one in recorded})
+        if not missing:
+            return []
+        return outcomes.written_by(tx, self._owner, {key: ended[key] for key in missing})

@@ -1,0 +1,127 @@
+"""Leases: which server processes are alive, decided by the database's clock and by nothing else.
+
+Every process has one row, under an id that is drawn anew whenever it comes to life.
+
+- It **renews** its row while the row has not expired. A renewal that touches no row means that the
+  process is dead: it stops its jobs and registers again under a new id. An id never comes back.
+- It **holds** its row in the transaction that claims, so that whatever it claims has a living owner
+  at the moment of the claim. Without a living row it claims nothing.
+- Another server **buries** it by deleting its expired row. Until then nothing of it is touched, and
+  from then on its runs are orphans: an owner without a row (``outcomes.end_orphans``).
+
+After an outage of the database every row may have expired, of the healthy too, and whoever is back
+first would bury all others. So only a server buries that has itself been renewing without a gap for
+one whole lease. A gap is more than half a lease: after a shorter outage nobody's row has expired,
+since the latest renewal before it is at most a beat old.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Interval,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    type_coerce,
+    update,
+)
+
+from headway.store.servers import ServerProcess
+from headway.store.tables import server
+from headway.store.transaction import Transaction, locked_in_order
+from headway.store.types import Instant
+
+NOW = timedelta(0)
+
+# A process that was stopped in the middle of a claim must not keep its row from being buried.
+STOPPED_CLAIM_ENDS = "5s"
+
+
+def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
+    """Write the row of a process that comes to life under an id nobody has had."""
+    now = _moment(tx, NOW)
+    tx.connection.execute(
+        insert(server).values(
+            id=process.id,
+            host=process.host,
+            pid=process.pid,
+            roles=json.dumps(sorted(process.roles)),
+            workflows=json.dumps(sorted(process.workflows)),
+            slots=process.slots,
+            started_at=now,
+            renewed_at=now,
+            expires_at=_moment(tx, lease),
+            unbroken_since=now,
+        )
+    )
+
+
+def renew(tx: Transaction, server_id: str, lease: timedelta) -> bool:
+    """Prolong a lease that has not expired; False means that this server is dead."""
+    gap = server.c.renewed_at < _moment(tx, -lease / 2)
+    now = _moment(tx, NOW)
+    renewed = (
+        update(server)
+        .where(server.c.id == server_id, server.c.expires_at > now)
+        .values(
+            renewed_at=now,
+            expires_at=_moment(tx, lease),
+            unbroken_since=case((gap, now), else_=server.c.unbroken_since),
+        )
+    )
+    return tx.connection.execute(renewed).rowcount > 0
+
+
+def hold(tx: Transaction, server_id: str) -> bool:
+    """Keep one's own living row from being buried until the transaction ends; False without one.
+
+    A statement of its own before the claim: a snapshot taken with the lock would be older than it.
+    """
+    columns: list[ColumnElement[Any]] = [server.c.id]
+    if tx.on_postgresql:
+        limit = func.set_config("idle_in_transaction_session_timeout", STOPPED_CLAIM_ENDS, True)
+        columns.append(limit)
+    own = (
+        select(*columns)
+        .where(server.c.id == server_id, server.c.expires_at > _moment(tx, NOW))
+        .with_for_update(read=True, key_share=True)
+    )
+    return tx.connection.execute(own).first() is not None
+
+
+def bury(tx: Transaction, by: str, lease: timedelta) -> list[str]:
+    """Delete expired rows, unless *by* was itself away within the last *lease*; returns their ids.
+
+    A row somebody holds or renews at this moment is left alone.
+    """
+    now, own = _moment(tx, NOW), server.alias("own")
+    steady = exists().where(
+        own.c.id == by, own.c.expires_at > now, own.c.unbroken_since <= _moment(tx, -lease)
+    )
+    expired = and_(server.c.expires_at <= now, steady)
+    statement = (
+        delete(server).where(locked_in_order(server, expired, wait=False)).returning(server.c.id)
+    )
+    return sorted(tx.connection.execute(statement).scalars())
+
+
+def leave(tx: Transaction, server_id: str) -> None:
+    """Remove the row of a process that ends and owns nothing any more."""
+    tx.connection.execute(delete(server).where(server.c.id == server_id))
+
+
+def _moment(tx: Transaction, from_now: timedelta) -> ColumnElement[Any]:
+    """So long from now, by the clock of the database at the moment a row is looked at."""
+    if not tx.ticking:
+        return literal(tx.now + from_now, Instant)
+    clock = literal_column("clock_timestamp()", Instant)
+    return type_coerce(clock.op("+")(literal(from_now, Interval)), Instant)
