@@ -5,6 +5,7 @@ Each run leaves a line when it starts and one when it ends, and ends once it is 
 
 import asyncio
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -44,6 +45,15 @@ async def in_loop(run: Run) -> None:
         await asyncio.sleep(0.01)
     note("end", run)
 
+
+@hw.workflow
+def takes_its_worker_along(run: Run) -> None:
+    note("start", run)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if os.environ.get("SCENARIO_POISON"):
+    hw.schedule(takes_its_worker_along, "poison", None, every(days=365), group="poison")
 
 for number in range(COUNT):
     workflow = in_loop if number % 2 else in_thread

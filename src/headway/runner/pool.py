@@ -6,9 +6,8 @@ owner has a lease claims only while that lives, and asks every 2 seconds what it
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,14 +16,16 @@ from headway.definition.registry import Registry
 from headway.domain.execution import Execution, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry, StopReason
+from headway.runner.claims import Claims
 from headway.runner.completions import Completions
 from headway.runner.job_runner import run_execution
 from headway.runner.ownership import Ownership
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
+from headway.runner.suspicion import Suspicion
 from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import RunnerEnv, RunnerState
-from headway.store import executions, leases, outcomes
+from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Owned, Progress
 
@@ -59,11 +60,14 @@ class WorkerPool:
         self._on_finished = on_finished
         self._running: dict[int, Execution] = {}
         self._ownership = Ownership()
+        suspicion = Suspicion(settings.max_crashes)
+        self._claims = Claims(store, registry, suspicion, leased=leased)
         self._claiming = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
         self._woken = asyncio.Event()
+        self._drained = asyncio.Event()
         self._stopping = False
         self._grace = settings.shutdown_timeout.total_seconds()
         self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
@@ -120,13 +124,11 @@ class WorkerPool:
             self._store_threads.shutdown(wait=False)
 
     async def _work(self) -> None:
-        watch = asyncio.create_task(self._watch()) if self._leased else None
+        watch = [asyncio.create_task(self._watch())] if self._leased else []
         while not self._stopping:
             await self._claim_and_start(self._env)
             await self._wait_for_something()
-        await self._drain()
-        if watch is not None:
-            watch.cancel()
+        await self._drain(watch)
 
     def _env_of(self, owner: str) -> RunnerEnv:
         write = Recording(self._store, owner, self._observer)
@@ -153,7 +155,8 @@ class WorkerPool:
             return
         self._claiming = True
         try:
-            claimed = await self._call_store(self._claim, env.owner, free)
+            running = list(self._running.values())
+            claimed = await self._call_store(self._claims.claim, env.owner, free, running)
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
             return
@@ -178,8 +181,7 @@ class WorkerPool:
         self._woken.set()
 
     async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_PAUSE)
+        while not await _happens(self._drained, within=LOOK_PAUSE):
             try:
                 await self._look()
             except Exception as error:  # a database that is away stops no run
@@ -188,32 +190,31 @@ class WorkerPool:
     async def _look(self) -> None:
         """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
         known, claiming = set(self._running), self._claiming
-        owned = await self._call_store(self._ask)
+        owned = await self._call_store(self._claims.look, self._owners())
         claiming = claiming or self._claiming
         verdict = self._ownership.compare(owned, known, set(self._running), claiming)
         for key, reason in verdict.stop.items():
             self.cancellations.try_cancel(key, reason)
         if verdict.hand_back:
             await self._call_store(self._hand_back, verdict.hand_back)
+        if self._claims.last_chance_waits:
+            self._woken.set()
 
     async def _wait_for_something(self) -> None:
         """Until woken or a slot is free; the polling interval is only the fallback."""
-        pause = self._settings.polling_interval.total_seconds()
-        try:
-            async with asyncio.timeout(pause):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        finally:
-            self._woken.clear()
+        await _happens(self._woken, within=self._settings.polling_interval.total_seconds())
+        self._woken.clear()
 
-    async def _drain(self) -> None:
+    async def _drain(self, watch: Collection[asyncio.Task[None]]) -> None:
         """Wait for what runs; ask what is left to stop; hand back whatever is still ours."""
         if self._tasks:
             await self._wait_until_idle(lambda: self._grace)
         self.cancellations.cancel_all(self.cancellations.ids(), StopReason.SHUTDOWN)
         if self._tasks:
             await self._wait_until_idle(lambda: LAST_MOMENT)
+        self._drained.set()
+        if watch:
+            await asyncio.wait(watch, timeout=LAST_MOMENT)
         try:
             await self._call_store(self._hand_back_all)
         except TRANSIENT as error:
@@ -226,9 +227,7 @@ class WorkerPool:
         began = self._loop.time()
         while self._tasks and (left := began + grace() - self._loop.time()) > 0:
             self._woken.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._woken.wait()
+            await _happens(self._woken, within=left)
 
     async def _abandon_the_rest(self) -> None:
         """End what still waits: for threads that do not listen, for a database that is away.
@@ -241,14 +240,6 @@ class WorkerPool:
                 task.cancel()
             if left:
                 await asyncio.wait(left, timeout=LAST_MOMENT)
-
-    def _claim(self, owner: str, limit: int) -> list[Execution]:
-        with self._store.briefly() as tx:
-            if self._leased and not leases.hold(tx, owner):
-                return []
-            return executions.claim_pending(
-                tx, owner, limit, self._registry.names(), self._registry.first_steps()
-            )
 
     def _write(self, recording: Recording, ended: Mapping[int, Outcome]) -> set[int]:
         recorded = recording(ended)
@@ -264,19 +255,11 @@ class WorkerPool:
         running = list(self._running.values())
         return {self._env.owner, *(one.owner for one in running if one.owner)}
 
-    def _ask(self) -> list[Owned]:
-        with self._store.reading() as tx:
-            return executions.owned_by_any(tx, self._owners())
-
     def _hand_back_all(self) -> None:
-        self._hand_back(self._ask())
+        self._hand_back(self._claims.look(self._owners()))
 
     def _hand_back(self, owned: Sequence[Owned]) -> None:
-        handed_back = []
-        for owner in {one.owner for one in owned}:
-            ids = [one.execution_id for one in owned if one.owner == owner]
-            with self._store.briefly() as tx:
-                handed_back += outcomes.hand_back(tx, owner, ids)
+        handed_back = self._claims.hand_back(owned)
         if handed_back:
             self._on_finished()
         for one in handed_back:
@@ -284,3 +267,12 @@ class WorkerPool:
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)
+
+
+async def _happens(event: asyncio.Event, *, within: float) -> bool:
+    """Wait for *event*, but no longer than so many seconds; whether it came."""
+    try:
+        async with asyncio.timeout(within):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -49,10 +49,12 @@ def claim_pending(
     limit: int,
     workflows: Collection[str],
     first_steps: Steps | None = None,
+    crashes: range | None = None,
 ) -> list[Execution]:
     """Start up to *limit* pending executions of known *workflows* in the name of *owner*.
 
-    *first_steps* names the step each workflow starts with, so that it is on record at once.
+    *first_steps* names the step each workflow starts with, so that it is on record at once. With
+    *crashes*, only those come that have taken so many workers along.
     """
     best_first = (
         select(execution.c.id)
@@ -61,7 +63,16 @@ def claim_pending(
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
+    if crashes is not None:
+        best_first = best_first.where(execution.c.crashes.between(crashes[0], crashes[-1]))
     return _start(tx, owner, best_first, first_steps)
+
+
+def has_pending(tx: Transaction, crashes: range) -> bool:
+    """Whether something is pending that has taken so many workers along."""
+    chosen = execution.c.crashes.between(crashes[0], crashes[-1])
+    pending = select(execution.c.id).where(PENDING, chosen).limit(1)
+    return tx.connection.execute(pending).first() is not None
 
 
 def claim_one(
