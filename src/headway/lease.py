@@ -55,19 +55,25 @@ class LeaseKeeper:
         self._on_lost = on_lost
         self._pause = lease.total_seconds() / BEATS_PER_LEASE
         self._last = time.monotonic()
-        self._started = False
+        self._registered = False
         self._loop = Loop("beat", self.beat, observer)
 
     def start(self) -> None:
         """Register, and begin to renew."""
-        self._register()
-        self._started = True
+        self.register()
         self._loop.start()
+
+    def register(self) -> None:
+        """Say that this process lives, under the id it has now."""
+        with self._store.writing() as tx:
+            leases.register(tx, self._describe(self.id), self.lease)
+        self._registered = True
+        self._last = time.monotonic()
 
     def stop(self) -> None:
         """End the lease; nothing may be owned any more."""
         self._loop.stop()
-        if not self._started:
+        if not self._registered:
             return
         try:
             with self._store.writing() as tx:
@@ -101,12 +107,7 @@ class LeaseKeeper:
         dead, self.id = self.id, new_id()
         self._observer.emit("server.dead", owner=dead, again=self.id, jobs=list(self._running()))
         self._on_lost(self.id)
-        self._register()
-
-    def _register(self) -> None:
-        with self._store.writing() as tx:
-            leases.register(tx, self._describe(self.id), self.lease)
-        self._last = time.monotonic()
+        self.register()
 
 
 def this_process(

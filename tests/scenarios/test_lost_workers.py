@@ -97,7 +97,7 @@ def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     assert deployment.evidence("end") == dict.fromkeys(names(2), 1)
 
     busy.send_signal(signal.SIGCONT)
-    eventually(lambda: "execution.refused" in deployment.log())
+    eventually(lambda: " refused " in deployment.log())
     eventually(lambda: len(living(deployment)) == 3)
 
     assert "server.dead" in deployment.log()

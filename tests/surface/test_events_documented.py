@@ -20,6 +20,7 @@ SPREAD = {
     "declaration.applied": {field.name for field in fields(Applied)} - {"outdated"},
     "manager.cycle": {field.name for field in fields(ManagerResult) if field.type is int},
     "execution.started": TOLD,
+    "execution.refused": TOLD,
     **{f"execution.{state}": TOLD for state in ExecutionState if state.terminal},
 }
 

@@ -19,6 +19,7 @@ ENDS = {
     "execution.failed": (logging.WARNING, "failed", "after"),
     "execution.cancelled": (logging.WARNING, "cancelled", "after"),
     "execution.handed_back": (logging.WARNING, "handed back", "after"),
+    "execution.refused": (logging.WARNING, "refused", "after"),
 }
 ADVICE = {
     "declaration.outdated": "outdated",

@@ -1,0 +1,138 @@
+"""The keeper of a lease: beats, being late, being dead and coming back."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from headway.lease import ON_POSTGRESQL, ON_SQLITE, LeaseKeeper, lease_of, this_process
+from headway.observe import Observer
+from headway.store import leases
+from headway.store.engine import Store
+from headway.store.migrate import migrate
+from headway.store.tables import server
+from headway.store.transaction import Transaction
+from tests.builders import Recorder
+from tests.store.factories import rows_of
+
+LEASE = timedelta(seconds=3)
+
+
+class Kept:
+    """A keeper on a real store, what it told, and what it was asked to give up."""
+
+    def __init__(self, url: str) -> None:
+        self.store = Store(url, durable=False)
+        migrate(self.store)
+        observer = Observer()
+        self.events = Recorder(observer)
+        self.given_up: list[str] = []
+        self.keeper = LeaseKeeper(
+            self.store,
+            LEASE,
+            observer,
+            lambda own_id: this_process(own_id, ["worker"], ["work"], 2),
+            running=lambda: ["load-users"],
+            on_lost=self.given_up.append,
+        )
+
+    def ids(self) -> list[str]:
+        return [row["id"] for row in rows_of(self.store, server)]
+
+    def forget(self) -> None:
+        with self.store.writing() as tx:
+            tx.connection.execute(server.delete())
+
+
+@pytest.fixture
+def kept(database_url: str) -> Iterator[Kept]:
+    kept = Kept(database_url)
+    yield kept
+    kept.keeper.stop()
+    kept.store.close()
+
+
+def passes(keeper: LeaseKeeper, seconds: float) -> None:
+    """As if the last beat were so long ago."""
+    keeper._last = time.monotonic() - seconds
+
+
+def test_a_process_has_a_row_while_it_lives(kept: Kept) -> None:
+    kept.keeper.start()
+    assert kept.ids() == [kept.keeper.id]
+    kept.keeper.stop()
+    assert kept.ids() == []
+
+
+def test_a_beat_renews_at_least_four_times_a_lease(kept: Kept) -> None:
+    kept.keeper.register()
+    [before] = rows_of(kept.store, server)
+    assert kept.keeper.beat() <= LEASE.total_seconds() / 4
+    [after] = rows_of(kept.store, server)
+    assert after["expires_at"] > before["expires_at"]
+    assert kept.events.events == []
+
+
+def test_a_late_beat_is_told_with_the_jobs_that_run(kept: Kept) -> None:
+    kept.keeper.register()
+    passes(kept.keeper, 1.2)
+    kept.keeper.beat()
+    [late] = kept.events.named("server.late")
+    assert late.fields["jobs"] == ["load-users"]
+    assert 1.2 <= late.fields["seconds"] < 30
+
+
+def test_whoever_is_buried_gives_everything_up_and_comes_back_as_another(kept: Kept) -> None:
+    kept.keeper.register()
+    dead = kept.keeper.id
+    kept.forget()
+    kept.keeper.beat()
+
+    assert kept.keeper.id != dead
+    assert kept.given_up == [kept.keeper.id]
+    assert kept.ids() == [kept.keeper.id]
+    [told] = kept.events.wait_for("server.dead")
+    assert told.fields == {"owner": dead, "again": kept.keeper.id, "jobs": ["load-users"]}
+
+
+def break_down(tx: Transaction, *arguments: object) -> None:
+    raise OperationalError("UPDATE", {}, Exception("gone"))
+
+
+def test_an_unreachable_database_decides_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.keeper.register()
+    alive = kept.keeper.id
+    with monkeypatch.context() as broken:
+        broken.setattr(leases, "renew", break_down)
+        assert 0 < kept.keeper.beat() <= 1, "it tries again soon"
+    assert kept.given_up == []
+    kept.keeper.beat()
+    assert (kept.keeper.id, kept.ids()) == (alive, [alive])
+    assert kept.events.named("loop.failed", loop="beat")
+
+
+def test_whoever_cannot_register_again_tries_until_it_can(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.keeper.register()
+    kept.forget()
+    with monkeypatch.context() as broken:
+        broken.setattr(leases, "register", break_down)
+        kept.keeper.beat()
+    assert kept.given_up, "at once, registered or not"
+    kept.keeper.beat()
+    assert kept.ids() == [kept.keeper.id] == kept.given_up[-1:]
+
+
+def test_the_lease_suits_the_database_unless_it_is_chosen(
+    sqlite_url: str, postgres_url: str
+) -> None:
+    for url, expected in ((sqlite_url, ON_SQLITE), (postgres_url, ON_POSTGRESQL)):
+        store = Store(url)
+        assert lease_of(store, None) == expected
+        assert lease_of(store, LEASE) == LEASE
+        store.close()
