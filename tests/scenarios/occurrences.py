@@ -12,7 +12,13 @@ from headway import Headway, cron, every
 from headway.domain.schedule import Schedule
 from headway.service import apply_declarations
 from headway.store.engine import Store
-from headway.store.tables import executions, manifest, manifest_state, work_queue
+from headway.store.tables import (
+    execution_history,
+    executions,
+    manifest,
+    manifest_state,
+    work_queue,
+)
 
 SECOND = timedelta(seconds=1)
 
@@ -96,6 +102,12 @@ class Ledger:
         with self._store.reading() as tx:
             rows = tx.connection.execute(settled).all()
         return sum(moment is None or moment < self._last[name] for name, moment in rows)
+
+    def ended(self) -> int:
+        """How many runs have ended so far."""
+        with self._store.reading() as tx:
+            counted = select(func.count()).select_from(execution_history)
+            return tx.connection.execute(counted).scalar_one()
 
     def entries(self) -> Runs:
         """Every entry there was or is until the end, whatever became of it."""

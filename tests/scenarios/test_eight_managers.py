@@ -86,12 +86,13 @@ def run_through(ledger: Ledger, troubles: list[Trouble]) -> None:
 
 def wait_until_done(ledger: Ledger, fleet: Fleet) -> None:
     """As long as something gets done; that nothing does any more is the failure."""
-    left, since, pause = -1, time.monotonic(), Event()
+    ended, since, pause = -1, time.monotonic(), Event()
     while (unfinished := ledger.unfinished()) or ledger.now() < ledger.until:
         assert ledger.queued_twice() == []
-        if unfinished != left:
-            left, since = unfinished, time.monotonic()
-        assert time.monotonic() - since < STUCK, f"{left} jobs are stuck\n{fleet.log.read_text()}"
+        if ledger.ended() != ended:
+            ended, since = ledger.ended(), time.monotonic()
+        stuck = time.monotonic() - since > STUCK
+        assert not stuck, f"{unfinished} jobs are stuck\n{fleet.log.read_text()}"
         pause.wait(0.2)
 
 
