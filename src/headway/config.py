@@ -82,6 +82,14 @@ class Settings(BaseModel):
     max_dispatch_attempts: Count = _default(
         5, "Hand-overs to the task server tried before a queue entry fails, a number."
     )
+    starvation_after: Period = _default(
+        timedelta(minutes=10),
+        "Time an entry that might have run waits before it goes ahead of better ones, a duration.",
+    )
+    unknown_workflow_timeout: Period = _default(
+        timedelta(minutes=20),
+        "Time an entry waits for a living server that knows its workflow, a duration.",
+    )
     dependent_priority_boost: Priority = _default(
         16, "Added to the group's priority for dependents and activations, 0 to 31."
     )

@@ -129,8 +129,8 @@ def crowded(postgres_url: str, clock: Clock) -> Iterator[Store]:
     store.close()
 
 
-def last_sent(tx: Transaction, verb: Callable[[], Any]) -> tuple[str, Any]:
-    """The last statement that *verb* sends, with its values."""
+def all_sent(tx: Transaction, verb: Callable[[], Any]) -> list[tuple[str, Any]]:
+    """Every statement that *verb* sends, with its values."""
     sent: list[tuple[str, Any]] = []
 
     def note(_c: Any, _cursor: Any, statement: str, values: Any, *_more: Any) -> None:
@@ -139,18 +139,25 @@ def last_sent(tx: Transaction, verb: Callable[[], Any]) -> tuple[str, Any]:
     event.listen(tx.connection, "before_cursor_execute", note)
     verb()
     event.remove(tx.connection, "before_cursor_execute", note)
-    return sent[-1]
+    return sent
 
 
 def sqlite_plan_of(tx: Transaction, verb: Callable[[], Any]) -> str:
-    statement, values = last_sent(tx, verb)
-    rows = tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+    """SQLite's plans for the statements of *verb*."""
+    rows = [
+        row
+        for statement, values in all_sent(tx, verb)
+        for row in tx.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
+    ]
     return "\n".join(row[-1] for row in rows)
 
 
 def generic_plan_of(tx: Transaction, verb: Callable[[], Any]) -> str:
-    """PostgreSQL's plan for the statement of *verb* whatever its values."""
-    statement, values = last_sent(tx, verb)
+    """PostgreSQL's plans for the statements of *verb* whatever their values."""
+    return "\n".join(generic_plan(tx, *sent) for sent in all_sent(tx, verb))
+
+
+def generic_plan(tx: Transaction, statement: str, values: Any) -> str:
     names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", statement)))
     for number, name in enumerate(names, 1):
         statement = statement.replace(f"%({name})s", f"${number}")

@@ -19,6 +19,7 @@ class Verdict(StrEnum):
     DISPATCH = "dispatch"
     SKIP = "skip"
     STOP = "stop"
+    FAIL = "fail"
 
 
 @dataclass(frozen=True)

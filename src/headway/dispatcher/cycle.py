@@ -1,8 +1,8 @@
 """One cycle of the JobDispatcher: one transaction under the dispatch lock, then the hand-over."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headway.config import Settings
@@ -13,6 +13,7 @@ from headway.dispatcher.steps import (
     load_dispatch_capacity,
     load_queued_jobs,
 )
+from headway.dispatcher.unknown import fail_unknown
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.observe import Observer, StepTimes
 from headway.servers.protocol import TaskServer
@@ -41,11 +42,14 @@ class DispatchResult:
     dispatched: tuple[int, ...] = ()
     admissions: tuple[Admission, ...] = ()
     due_in: timedelta | None = None
+    failed: tuple[int, ...] = ()
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def skipped(self) -> Counter[str]:
         """How many entries stay queued, by reason."""
-        return Counter(one.reason for one in self.admissions if one.verdict is not Verdict.DISPATCH)
+        kept = (Verdict.SKIP, Verdict.STOP)
+        return Counter(one.reason for one in self.admissions if one.verdict in kept)
 
 
 class JobDispatcher:
@@ -81,6 +85,7 @@ class JobDispatcher:
             workers = living_workers(tx) if self._to_own_workers else None
             env = DispatchEnv(tx, self._settings, workers)
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
+            unknown = fail_unknown(env)
             times.stop()
             next_at = next_scheduled_at(tx)
             result = DispatchResult(
@@ -89,13 +94,16 @@ class JobDispatcher:
                 dispatched=tuple(sorted(state.dispatched.values())),
                 admissions=state.admissions,
                 due_in=None if next_at is None else next_at - tx.now,
+                failed=(*sorted(state.failed), *unknown.failed),
+                unknown=unknown.waiting,
             )
         self._hand_over(result.dispatched)
         self._observer.emit(
             "dispatcher.cycle",
             loaded=result.loaded,
             dispatched=len(result.dispatched),
-            reasons=dict(result.skipped.most_common(REASONS)),
+            failed=len(result.failed),
+            reasons=dict(_reasons(result).most_common(REASONS)),
             seconds=times.seconds,
         )
         return result
@@ -112,3 +120,9 @@ class JobDispatcher:
                     tx, execution_ids, self._settings.max_dispatch_attempts, repr(error)
                 )
             self._observer.emit("dispatch.refused", count=len(refused), error=repr(error))
+
+
+def _reasons(result: DispatchResult) -> Counter[str]:
+    """Why entries stay queued, those that nobody could run included."""
+    nobody = {f"no living server knows {name!r}": many for name, many in result.unknown.items()}
+    return result.skipped + Counter(nobody)

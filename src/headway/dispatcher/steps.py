@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 
+from headway.dispatcher.ageing import aged_first, free_slots
 from headway.dispatcher.capacity import Verdict, admit, keep_to_room
+from headway.dispatcher.faults import failing
 from headway.dispatcher.resting import resting_until
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.domain.execution import FailureCode
 from headway.domain.work_queue import WorkQueueEntry
-from headway.store import delays, executions, work_queue
+from headway.store import delays, executions, failed_entries, shut_groups, work_queue
 
 MOST_IN_ONE_CYCLE = 1000
+
+# What comes due at the same moment takes its place in the order in portions like this.
+MOST_RIPENED = 10_000
+
+# How exactly it is known when a group was last full or disabled, in parts of ``starvation_after``.
+NOTED_WITHIN = 10
 
 # A page may be full of entries at rest; each look puts off all that rest for the same reason.
 LOOKS = 5
@@ -23,6 +32,7 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
 
     What was queued before an exclusion of its manifest began is put off until that ends.
     """
+    delays.ripen(env.tx, MOST_RIPENED)
     for _ in range(LOOKS):
         entries = _dispatchable(env)
         resting = resting_until(entries, env.tx.now)
@@ -40,6 +50,7 @@ def _dispatchable(env: DispatchEnv) -> list[WorkQueueEntry]:
         MOST_IN_ONE_CYCLE,
         env.settings.exclude_from_max_active_jobs,
         None if env.workers is None else env.workers.workflows,
+        env.tx.now - env.settings.starvation_after,
     )
 
 
@@ -53,19 +64,30 @@ def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchSt
 
 def apply_capacity_limits(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """Decide who gets a slot; decides only, writes nothing."""
-    admissions = admit(
-        state.entries,
-        state.active,
-        env.settings.max_active_jobs,
-        env.settings.exclude_from_max_active_jobs,
-    )
-    if env.workers is not None:
-        room = env.workers.slots * KEPT_READY - state.active.live
+    settings, workers = env.settings, env.workers
+    excluded = settings.exclude_from_max_active_jobs
+    faulty = failing(state.entries)
+    ids = {one.entry.id for one in faulty}
+    sound = [entry for entry in state.entries if entry.id not in ids]
+    room = None if workers is None else workers.slots * KEPT_READY - state.active.live
+    slots = free_slots(len(sound), state.active, settings.max_active_jobs, room)
+    aged_before = env.tx.now - settings.starvation_after
+    ordered = aged_first(sound, state.active, slots, aged_before, excluded)
+    admissions = admit(ordered, state.active, settings.max_active_jobs, excluded)
+    if room is not None:
         admissions = keep_to_room(admissions, room)
-    return replace(state, admissions=tuple(admissions))
+    return replace(state, admissions=(*faulty, *admissions))
 
 
 def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
-    """Turn the admitted entries into pending executions, all in one statement."""
+    """Turn the admitted entries into pending executions, and fail what can never be one.
+
+    All in one statement; where the database refuses that, the entry it refuses is found, fails
+    with the reason, and costs no other.
+    """
     admitted = [one.entry.id for one in state.admissions if one.verdict is Verdict.DISPATCH]
-    return replace(state, dispatched=work_queue.dispatch(env.tx, admitted))
+    dispatched, refused = work_queue.dispatch_each(env.tx, admitted)
+    refused |= {one.entry.id: one.reason for one in state.admissions if one.verdict is Verdict.FAIL}
+    ended = failed_entries.fail(env.tx, refused, FailureCode.NOT_DISPATCHABLE)
+    shut_groups.note_shut_groups(env.tx, env.settings.starvation_after / NOTED_WITHIN)
+    return replace(state, dispatched=dispatched, failed={key: refused[key] for key in ended})

@@ -31,3 +31,4 @@ class DispatchState:
     active: Active = field(default_factory=lambda: Active(0, {}))
     admissions: tuple[Admission, ...] = ()
     dispatched: Mapping[int, int] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)

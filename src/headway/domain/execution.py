@@ -69,6 +69,8 @@ class FailureCode(StrEnum):
     STALE_IN_PROGRESS = "StaleInProgressTimeout"
     WORKER_LOST = "WorkerLost"
     REFUSED = "HandOverRefused"
+    NOT_DISPATCHABLE = "NotDispatchable"
+    UNKNOWN_WORKFLOW = "UnknownWorkflow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,11 @@ class RestingTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkQueueEntry:
-    """One entry as the dispatcher reads it, with what its manifest and group say about it."""
+    """One entry as the dispatcher reads it, with what its manifest and group say about it.
+
+    ``eligible_since`` is when it could last have begun to wait for nothing but its turn;
+    ``missing`` names the manifest or group it belongs to if there is no such thing.
+    """
 
     id: int
     workflow: str
@@ -92,6 +96,14 @@ class WorkQueueEntry:
     group_priority: int
     group_max_active_jobs: int | None
     resting: RestingTimes | None = None
+    eligible_since: datetime | None = None
+    input_bytes: int = 0
+    missing: str | None = None
+
+
+def age(entry: WorkQueueEntry) -> tuple[datetime, int]:
+    """What entries are sorted by where the oldest comes first."""
+    return (entry.created_at, entry.id)
 
 
 def dispatch_order(entry: WorkQueueEntry) -> tuple[int, int, datetime, int]:

@@ -1,10 +1,10 @@
 """Dead letters: written by the manager, or where orphans are ended; resolved by a person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select, update
 
 from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
 from headway.domain.execution import ExecutionState
@@ -58,6 +58,18 @@ def _last_failures(tx: Transaction, manifest_ids: Sequence[int]) -> dict[int, An
         execution_history.c.manifest_id, execution_history.c.id, execution_history.c.input
     ).where(execution_history.c.id.in_(newest))
     return {row.manifest_id: row for row in tx.connection.execute(statement)}
+
+
+def link_retries(tx: Transaction, retries: Mapping[int, int]) -> None:
+    """Note on each dead letter the execution that retries it, now that there is one."""
+    statement = (
+        update(dead_letter)
+        .where(dead_letter.c.id == bindparam("b_id"))
+        .values(retry_execution_id=bindparam("b_execution_id"))
+    )
+    rows = [{"b_id": key, "b_execution_id": retries[key]} for key in sorted(retries)]
+    if rows:
+        tx.connection.execute(statement, rows)
 
 
 def awaiting(tx: Transaction) -> list[DeadLetter]:

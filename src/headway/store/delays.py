@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, func, or_, select, update
 
 from headway.domain.work_queue import RestingTimes
-from headway.store.eligibility import QUEUED, SCHEDULED
+from headway.store.eligibility import QUEUED, SCHEDULED, delayed, entry, queued
 from headway.store.tables import manifest, work_queue
 from headway.store.transaction import Transaction, among, locked_in_order
 
@@ -21,6 +21,7 @@ def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
         .values(
             dispatch_attempts=work_queue.c.dispatch_attempts + 1,
             scheduled_at=tx.now + REFUSAL_PAUSE,
+            delayed=True,
         )
     )
 
@@ -37,14 +38,34 @@ def rest(tx: Transaction, until: Mapping[RestingTimes, datetime]) -> None:
         tx.connection.execute(
             update(work_queue)
             .where(locked_in_order(work_queue, chosen, wait=False))
-            .values(scheduled_at=moment)
+            .values(scheduled_at=moment, delayed=True)
         )
+
+
+def ripen(tx: Transaction, limit: int) -> int:
+    """Let at most *limit* entries whose time has come take their place in the order.
+
+    What somebody else is writing at this moment ripens in the next cycle.
+    """
+    come = (
+        select(entry.c.id)
+        .where(queued(entry), delayed(entry), entry.c.scheduled_at <= tx.now)
+        .order_by(entry.c.scheduled_at)
+        .limit(limit)
+    )
+    chosen = work_queue.c.id.in_(come)
+    statement = (
+        update(work_queue)
+        .where(locked_in_order(work_queue, chosen, wait=False))
+        .values(delayed=False)
+    )
+    return tx.connection.execute(statement).rowcount
 
 
 def next_scheduled_at(tx: Transaction) -> datetime | None:
     """When the next delayed entry becomes dispatchable, if one waits."""
-    statement = select(func.min(work_queue.c.scheduled_at)).where(
-        QUEUED, work_queue.c.scheduled_at > tx.now
+    statement = select(func.min(entry.c.scheduled_at)).where(
+        queued(entry), delayed(entry), entry.c.scheduled_at > tx.now
     )
     moment: datetime | None = tx.connection.execute(statement).scalar_one()
     return moment

@@ -40,6 +40,7 @@ COLUMNS = (
     "created_at",
     "scheduled_at",
     "parents_seen",
+    "delayed",
 )
 
 
@@ -77,6 +78,7 @@ def _queue(
         literal(tx.now, Instant),
         literal(None if delay is None else tx.now + delay, Instant),
         parents_seen(tx, manifest.c.id),
+        literal(delay is not None),
     ).where(chosen)
     statement = insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
     return len(tx.connection.execute(statement).all())

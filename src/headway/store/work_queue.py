@@ -3,34 +3,29 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
     Select,
     and_,
-    case,
     delete,
-    false,
     insert,
     literal,
-    or_,
     select,
     update,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import (
     EntryStatus,
     NewEntry,
-    RestingTimes,
-    Source,
-    WorkQueueEntry,
-    dispatch_order,
 )
+from headway.store.dead_letters import link_retries
+from headway.store.dispatchable import dispatchable as dispatchable
 from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED, ranked_in_group
+from headway.store.eligibility import QUEUED
 from headway.store.engine import TRANSIENT
 from headway.store.rows import unnested
 from headway.store.tables import (
@@ -48,6 +43,11 @@ from headway.store.transaction import (
 )
 from headway.store.types import Instant
 
+# How each database names the rule that a manifest runs once at a time.
+SINGLE_FLIGHT_BROKEN = {
+    True: "headway_execution_single_flight",
+    False: "headway_execution.manifest_id",
+}
 NO_LONGER_DECLARED = "the manifest is no longer declared"
 
 
@@ -59,7 +59,7 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     if not entries:
         return []
     statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
-    rows = [_row(entry) for entry in entries]
+    rows = [_row(tx, entry) for entry in entries]
     if not tx.on_postgresql:
         dated = [row | {"created_at": tx.now} for row in rows]
         return list(tx.connection.execute(statement, dated).scalars())
@@ -89,7 +89,7 @@ def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int
     return queued + more, refused | others
 
 
-def _row(entry: NewEntry) -> dict[str, Any]:
+def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
     return {
         "workflow": entry.workflow,
         "source": entry.source.value,
@@ -103,62 +103,8 @@ def _row(entry: NewEntry) -> dict[str, Any]:
         "attempts": entry.attempts,
         "max_attempts": entry.max_attempts,
         "parents_seen": entry.parents_seen,
+        "delayed": entry.scheduled_at is not None and entry.scheduled_at > tx.now,
     }
-
-
-def dispatchable(
-    tx: Transaction,
-    per_group: int | None,
-    in_total: int,
-    excluded: Collection[str] = (),
-    workflows: Collection[str] | None = None,
-) -> list[WorkQueueEntry]:
-    """The entries that may be dispatched now, best first, at most *per_group* of each group.
-
-    Everything that would refuse an entry is asked before any limit, so that a page full of
-    entries that cannot run never hides one that can: of a capped group come as many as it has
-    room for and one more, and what is *excluded* from the global limit comes whatever its place.
-    With *workflows*, only entries of those come: nobody is there to run the others.
-    """
-    ranked = ranked_in_group(tx, workflows)
-    within_cap = or_(
-        ranked.c.group_max_active_jobs.is_(None),
-        ranked.c.rank_in_group <= ranked.c.group_max_active_jobs - ranked.c.group_active + 1,
-    )
-    unlimited = ranked.c.workflow.in_(sorted(excluded)) if excluded else false()
-    statement = (
-        select(ranked)
-        .where(within_cap)
-        .order_by(
-            case((unlimited, 0), else_=1),
-            ranked.c.group_priority.desc(),
-            ranked.c.priority.desc(),
-            ranked.c.created_at,
-            ranked.c.id,
-        )
-        .limit(in_total)
-    )
-    if per_group is not None:
-        statement = statement.where(ranked.c.rank_in_group <= per_group)
-    entries = [_entry(row) for row in tx.connection.execute(statement)]
-    return sorted(entries, key=dispatch_order)
-
-
-def _entry(row: Any) -> WorkQueueEntry:
-    return WorkQueueEntry(
-        id=row.id,
-        workflow=row.workflow,
-        source=Source(row.source),
-        priority=row.priority,
-        created_at=row.created_at,
-        manifest_id=row.manifest_id,
-        group_id=row.group_id,
-        external_id=row.external_id,
-        group_name=row.group_name,
-        group_priority=row.group_priority,
-        group_max_active_jobs=row.group_max_active_jobs,
-        resting=RestingTimes(row.exclusions, row.time_zone or "UTC") if row.exclusions else None,
-    )
 
 
 # What an execution takes over from its entry, under the execution's names.
@@ -181,6 +127,31 @@ FOLDED: dict[str, str] = {
 }
 
 
+def dispatch_each(
+    tx: Transaction, entry_ids: Sequence[int]
+) -> tuple[dict[int, int], dict[int, str]]:
+    """Dispatch entries, each on its own account: one the database refuses costs no other.
+
+    Returns entry → execution, and why the others were refused. One whose manifest has come to run
+    in the meantime is in neither: it waits.
+    """
+    try:
+        with tx.connection.begin_nested():
+            return dispatch(tx, entry_ids), {}
+    except DBAPIError as error:
+        if isinstance(error, TRANSIENT) or error.connection_invalidated:
+            raise
+        if len(entry_ids) == 1:
+            busy = isinstance(error, IntegrityError) and SINGLE_FLIGHT_BROKEN[
+                tx.on_postgresql
+            ] in str(error.orig)
+            return {}, {} if busy else {entry_ids[0]: repr(error.orig)}
+    middle = len(entry_ids) // 2
+    dispatched, refused = dispatch_each(tx, entry_ids[:middle])
+    more, others = dispatch_each(tx, entry_ids[middle:])
+    return dispatched | more, refused | others
+
+
 def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
     """Turn queued entries into pending executions; returns entry id → execution id.
 
@@ -189,7 +160,9 @@ def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
     if not entry_ids:
         return {}
     fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
-    return {row.entry_id: row.id for row in fold(tx, entry_ids)}
+    created = fold(tx, entry_ids)
+    link_retries(tx, {row.dead_letter_id: row.id for row in created if row.dead_letter_id})
+    return {row.entry_id: row.id for row in created}
 
 
 def _fold_on_postgresql(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
@@ -246,7 +219,7 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
     return (
         insert(execution)
         .from_select(columns, pending)
-        .returning(execution.c.id, execution.c.entry_id)
+        .returning(execution.c.id, execution.c.entry_id, execution.c.dead_letter_id)
     )
 
 

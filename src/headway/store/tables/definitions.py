@@ -31,6 +31,7 @@ manifest_group = Table(
     Column("declared", Text),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
+    Column("last_shut_at", Instant),
     CheckConstraint("max_active_jobs > 0", name="headway_manifest_group_cap"),
     CheckConstraint(PRIORITY, name="headway_manifest_group_priority"),
     sqlite_autoincrement=True,

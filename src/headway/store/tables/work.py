@@ -52,6 +52,9 @@ work_queue = Table(
     Column("dead_letter_id", BigId),
     Column("ended_at", Instant),
     Column("ended_reason", Text),
+    # Waits for ``scheduled_at``, and is not in the way of what is ready. Only entries that are
+    # queued for later have it; the dispatcher clears it when their time has come.
+    Column("delayed", Boolean, nullable=False, server_default=false()),
     CheckConstraint(f"source IN ({SOURCES})", name="headway_work_queue_source"),
     CheckConstraint(
         "status IN ('queued', 'held', 'cancelled', 'failed')", name="headway_work_queue_status"
@@ -84,6 +87,9 @@ work_queue = Table(
     Index(
         "headway_work_queue_of_manifest",
         "manifest_id",
+        text("priority DESC"),
+        "created_at",
+        "id",
         postgresql_where=text("status = 'queued'"),
         sqlite_where=text("status = 'queued'"),
     ),
@@ -93,8 +99,14 @@ work_queue = Table(
         text("priority DESC"),
         "created_at",
         "id",
-        postgresql_where=text("status = 'queued'"),
-        sqlite_where=text("status = 'queued'"),
+        postgresql_where=text("status = 'queued' AND NOT delayed"),
+        sqlite_where=text("status = 'queued' AND NOT delayed"),
+    ),
+    Index(
+        "headway_work_queue_delayed",
+        "scheduled_at",
+        postgresql_where=text("status = 'queued' AND delayed"),
+        sqlite_where=text("status = 'queued' AND delayed"),
     ),
     sqlite_autoincrement=True,
 )

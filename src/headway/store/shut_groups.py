@@ -1,0 +1,35 @@
+"""When groups were last full or disabled while something of theirs was queued.
+
+Waiting for one's own group is not starving: ageing counts from here (docs/decisions/007).
+"""
+
+from datetime import timedelta
+
+from sqlalchemy import and_, exists, func, not_, or_, select, update
+
+from headway.store.eligibility import entry, ready
+from headway.store.tables import execution, manifest_group
+from headway.store.transaction import Transaction, locked_in_order
+
+
+def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
+    """Note the groups that are full or disabled now, unless that was noted a little while ago."""
+    active = (
+        select(execution.c.group_id, func.count().label("active"))
+        .group_by(execution.c.group_id)
+        .subquery("active")
+    )
+    full = manifest_group.c.id.in_(
+        select(active.c.group_id).where(active.c.active >= manifest_group.c.max_active_jobs)
+    )
+    waiting = exists().where(ready(entry), entry.c.group_id == manifest_group.c.id)
+    noted = manifest_group.c.last_shut_at
+    stale = or_(noted.is_(None), noted <= tx.now - at_most_every)
+    capped = manifest_group.c.max_active_jobs.is_not(None)
+    shut = and_(or_(not_(manifest_group.c.enabled), and_(capped, full)), stale, waiting)
+    statement = (
+        update(manifest_group)
+        .where(locked_in_order(manifest_group, shut, wait=False))
+        .values(last_shut_at=tx.now)
+    )
+    return tx.connection.execute(statement).rowcount
