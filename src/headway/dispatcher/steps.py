@@ -13,6 +13,9 @@ from headway.store import delays, executions, failed_entries, shut_groups, work_
 
 MOST_IN_ONE_CYCLE = 1000
 
+# Read beyond what could start at all, so that a cycle can say why these do not.
+BEYOND = 100
+
 # What comes due at the same moment takes its place in the order in portions like this.
 MOST_RIPENED = 10_000
 
@@ -43,11 +46,21 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     return replace(state, entries=tuple(awake))
 
 
+def _most(env: DispatchEnv) -> int:
+    """What a cycle could start at best; there is no use in reading much more."""
+    limits = [MOST_IN_ONE_CYCLE]
+    if env.settings.max_active_jobs is not None:
+        limits.append(env.settings.max_active_jobs + BEYOND)
+    if env.workers is not None:
+        limits.append(env.workers.slots * KEPT_READY + BEYOND)
+    return min(limits)
+
+
 def _dispatchable(env: DispatchEnv) -> list[WorkQueueEntry]:
     return work_queue.dispatchable(
         env.tx,
         env.settings.max_queued_jobs_per_cycle,
-        MOST_IN_ONE_CYCLE,
+        _most(env),
         env.settings.exclude_from_max_active_jobs,
         None if env.workers is None else env.workers.workflows,
         env.tx.now - env.settings.starvation_after,

@@ -7,7 +7,7 @@ stands behind that is fetched only where it could come before what is already th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from headway.domain.work_queue import WorkQueueEntry
 
@@ -15,7 +15,9 @@ Key = tuple[Any, ...]
 DEEPER = 4
 
 
-class Lane(NamedTuple):
+# Each is itself and no other: compared by value, thousands of them would take their time.
+@dataclass(frozen=True, eq=False, slots=True)
+class Lane:
     """One lane as its first entry shows it; ``room`` is what its group's cap leaves free.
 
     >>> Lane(1, 5, datetime(2030, 1, 1), 7, group_priority=9).order[:2]
@@ -98,7 +100,8 @@ class Search:
         if not lanes:
             return
         limit = min(limit, max(map(self.most, lanes)))
-        for lane, entries in self.fetch(lanes, limit + 1).items():
+        capped = any(lane.room is not None for lane in lanes)
+        for lane, entries in self.fetch(lanes, limit + capped).items():
             most = self.most(lane)
             self._limits[lane] = min(limit, most)
             self._entries[lane] = entries[: min(limit, most)]

@@ -59,7 +59,7 @@ def eligible(
     """Entries that may run now, of *workflows*, the first of each manifest.
 
     With *waiting*, all whose time has come but that still count as delayed. An entry whose
-    manifest is gone comes as well, so that it can be failed instead of waiting for ever.
+    manifest or group is gone comes as well, so that it can be failed instead of waiting for ever.
     """
     chosen = and_(queued(entry), delayed(entry)) if waiting else ready(entry)
     return (
@@ -92,7 +92,7 @@ def _first_of_manifest(tx: Transaction, workflows: Collection[str] | None) -> Co
         .correlate(entry, manifest)
         .scalar_subquery()
     )
-    return or_(manifest.c.id.is_(None), entry.c.id == first)
+    return or_(manifest.c.id.is_(None), entry.c.group_id.is_(None), entry.c.id == first)
 
 
 def _is_known(tx: Transaction, one: Any, workflows: Collection[str] | None) -> ColumnElement[bool]:

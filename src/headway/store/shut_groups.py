@@ -19,14 +19,16 @@ def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
         .group_by(execution.c.group_id)
         .subquery("active")
     )
+    capped = manifest_group.alias("capped")
     full = manifest_group.c.id.in_(
-        select(active.c.group_id).where(active.c.active >= manifest_group.c.max_active_jobs)
+        select(capped.c.id)
+        .join(active, active.c.group_id == capped.c.id)
+        .where(active.c.active >= capped.c.max_active_jobs)
     )
     waiting = exists().where(ready(entry), entry.c.group_id == manifest_group.c.id)
     noted = manifest_group.c.last_shut_at
     stale = or_(noted.is_(None), noted <= tx.now - at_most_every)
-    capped = manifest_group.c.max_active_jobs.is_not(None)
-    shut = and_(or_(not_(manifest_group.c.enabled), and_(capped, full)), stale, waiting)
+    shut = and_(or_(not_(manifest_group.c.enabled), full), stale, waiting)
     statement = (
         update(manifest_group)
         .where(locked_in_order(manifest_group, shut, wait=False))
