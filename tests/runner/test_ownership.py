@@ -71,12 +71,15 @@ def take_away(scene: Scene, execution_id: int) -> None:
         assert outcomes.fail_stale_in_progress(tx, [execution_id])
 
 
-def test_without_a_living_row_nothing_is_claimed(scene: Scene, start_leased: StartLeased) -> None:
+@pytest.mark.parametrize("expired", [False, True], ids=["no row", "an expired row"])
+def test_without_a_living_row_nothing_is_claimed(
+    scene: Scene, start_leased: StartLeased, expired: bool
+) -> None:
+    if expired:
+        register(scene)
+        scene.clock.advance(seconds=15)
     pending = scene.pending("work")
     pool = start_leased()
-    pool.wake()
-    register(scene)
-    scene.clock.advance(seconds=15)
     pool.wake()
     later = scene.pending("work")
     pool.change_owner("again")
