@@ -16,6 +16,7 @@ def alive(scene: Scene, *, name: str = "one", slots: int = 2, workflow: str = "w
     with scene.store.writing() as tx:
         process = ServerProcess(name, "host", 1, ["worker"], [workflow], slots)
         if not leases.renew(tx, name, LEASE):
+            leases.leave(tx, name)  # it died in between; a new process takes its place
             leases.register(tx, process, LEASE)
 
 
