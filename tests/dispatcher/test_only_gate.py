@@ -75,7 +75,8 @@ def ask(scene: Scene, source: Source) -> None:
         with scene.store.writing() as tx:
             resolution.requeue(tx, None, None)
     elif source in (Source.ACTIVATION, Source.DEPENDENT):
-        scene.trigger("parent")
+        with scene.store.writing() as tx:
+            triggers.trigger(tx, "parent", None)
         scene.dispatch()
         scene.run()
         scene.manage()

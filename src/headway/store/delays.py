@@ -52,14 +52,14 @@ def ripen(tx: Transaction, limit: int) -> int:
         .where(queued(entry), delayed(entry), entry.c.scheduled_at <= tx.now)
         .order_by(entry.c.scheduled_at)
         .limit(limit)
+        .with_for_update(skip_locked=True)
     )
-    chosen = work_queue.c.id.in_(come)
-    statement = (
-        update(work_queue)
-        .where(locked_in_order(work_queue, chosen, wait=False))
-        .values(delayed=False)
-    )
-    return tx.connection.execute(statement).rowcount
+    # Two statements: in one, a plan for any number of them would read the whole queue.
+    ids = tx.connection.execute(come).scalars().all()
+    if ids:
+        chosen = among(tx, work_queue.c.id, ids)
+        tx.connection.execute(update(work_queue).where(chosen).values(delayed=False))
+    return len(ids)
 
 
 def next_scheduled_at(tx: Transaction) -> datetime | None:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     LargeBinary,
     Select,
     and_,
+    any_,
     bindparam,
     case,
     cast,
@@ -150,7 +151,11 @@ class _Look:
             manifest_group.c.id == entry.c.group_id, not_(manifest_group.c.enabled)
         )
         ids = waiting.where(~disabled).order_by(entry.c.scheduled_at).limit(self._wanted)
-        statement = _entries(self._tx, work_queue).where(work_queue.c.id.in_(ids))
+        key = work_queue.c.id
+        # As an array, because a join with them would be planned to read the whole queue.
+        on_postgresql = self._tx.on_postgresql
+        chosen = key == any_(func.array(ids.scalar_subquery())) if on_postgresql else key.in_(ids)
+        statement = _entries(self._tx, work_queue).where(chosen)
         return [_entry(row) for row in self._tx.connection.execute(statement)]
 
     def kept_out(self, room: int) -> list[WorkQueueEntry]:

@@ -5,9 +5,9 @@ Waiting for one's own group is not starving: ageing counts from here (docs/decis
 
 from datetime import timedelta
 
-from sqlalchemy import and_, exists, func, not_, or_, select, update
+from sqlalchemy import and_, func, not_, or_, select, update
 
-from headway.store.eligibility import entry, ready
+from headway.store.eligibility import entry, in_order, ready
 from headway.store.tables import execution, manifest_group
 from headway.store.transaction import Transaction, locked_in_order
 
@@ -25,7 +25,15 @@ def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
         .join(active, active.c.group_id == capped.c.id)
         .where(active.c.active >= capped.c.max_active_jobs)
     )
-    waiting = exists().where(ready(entry), entry.c.group_id == manifest_group.c.id)
+    # Asked of shut groups alone; as an EXISTS it could be joined, by reading the whole queue.
+    first = (
+        select(entry.c.id)
+        .where(ready(entry), entry.c.group_id == manifest_group.c.id)
+        .order_by(entry.c.group_id, *in_order(entry))
+        .limit(1)
+        .scalar_subquery()
+    )
+    waiting = first.is_not(None)
     noted = manifest_group.c.last_shut_at
     stale = or_(noted.is_(None), noted <= tx.now - at_most_every)
     shut = and_(or_(not_(manifest_group.c.enabled), full), stale, waiting)
