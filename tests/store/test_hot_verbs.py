@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from psycopg.sql import Literal
-from sqlalchemy import event, insert, text
+from sqlalchemy import event, insert, text, update
 
+from headway.domain.execution import FailureCode
 from headway.domain.work_queue import NewEntry, Source
-from headway.store import delays, executions, manifests, outcomes, wakes, work_queue
+from headway.store import (
+    delays,
+    executions,
+    failed_entries,
+    manifests,
+    outcomes,
+    shut_groups,
+    wakes,
+    work_queue,
+)
 from headway.store.engine import Store
 from headway.store.migrate import migrate
-from headway.store.tables import execution, manifest_state, schema
+from headway.store.tables import execution, manifest_group, manifest_state, schema
 from headway.store.tables import work_queue as queue_table
 from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
@@ -101,6 +112,30 @@ def test_the_reapers_fifty_times_on_one_connection(hot_store: Store) -> None:
                 stale
             ]
             assert delays.next_scheduled_at(tx) is None
+
+
+def test_the_look_of_the_dispatcher_fifty_times_on_one_connection(hot_store: Store) -> None:
+    ids = declare(hot_store, *NAMES)
+    with hot_store.writing() as tx:
+        change = update(manifest_group).values(max_active_jobs=1)
+        tx.connection.execute(change)
+        for turn in range(TIMES):
+            later = entry_for(tx, NAMES[0], scheduled_at=NOON + timedelta(hours=1))
+            first, second, third = work_queue.enqueue(
+                tx, [later, *(entry_for(tx, name) for name in NAMES[1:])]
+            )
+            assert delays.next_scheduled_at(tx) == NOON + timedelta(hours=1)
+            found = work_queue.dispatchable(tx, 10, 100, ["other"], ["work"], NOON)
+            assert [one.id for one in found] == [second, third]
+            assert delays.ripen(replace(tx, now=NOON + timedelta(hours=1)), 10) == 1
+            dispatched, refused = work_queue.dispatch_each(tx, [second])
+            assert (list(dispatched), refused) == ([second], {})
+            assert shut_groups.note_shut_groups(tx, timedelta(0)) == 1
+            reasons = {first: "one reason", third: "another"}
+            ended = failed_entries.fail(tx, reasons, FailureCode.NOT_DISPATCHABLE)
+            assert ended == [first, third]
+            assert len(outcomes.take_back(tx, dispatched.values(), 1, "away")) == 1
+            assert manifests.load_views(tx, [ids[NAMES[2]]])[0].failed_count == turn + 1
 
 
 @pytest.fixture
@@ -195,7 +230,9 @@ def test_generic_plans_use_the_partial_indexes(crowded: Store) -> None:
 def test_sqlite_uses_the_partial_indexes(sqlite_url: str) -> None:
     store = Store(sqlite_url)
     migrate(store)
+    declare(store, "extract")
     with store.writing() as tx:
+        work_queue.enqueue(tx, [entry_for(tx, "extract")])
         claim = sqlite_plan_of(tx, lambda: executions.claim_pending(tx, ME, 10, ["work"]))
         order = sqlite_plan_of(tx, lambda: work_queue.dispatchable(tx, 10, 100))
         candidates = sqlite_plan_of(tx, lambda: manifests.due_candidates(tx, 10))
@@ -203,7 +240,12 @@ def test_sqlite_uses_the_partial_indexes(sqlite_url: str) -> None:
         views = sqlite_plan_of(tx, lambda: manifests.load_views(tx, [1]))
     store.close()
     assert "INDEX headway_execution_pending" in claim
-    assert "INDEX headway_work_queue_o" in order
+    assert "INDEX headway_work_queue_order" in order
+    assert "INDEX headway_work_queue_of_manifest" in order
+    assert "INDEX headway_work_queue_delayed" in order
+    scanned = [line for line in order.splitlines() if line.startswith("SCAN")]
+    tables = ("headway_work_queue", "entry", "better", "ahead", "first_of_lane")
+    assert not [line for line in scanned if line.split()[1] in tables and "INDEX" not in line]
     assert "INDEX headway_manifest_state_wake" in candidates
     assert "INDEX headway_manifest_state_wake" in earliest
     assert "INDEX headway_work_queue_of_manifest" in views

@@ -100,8 +100,8 @@ class Search:
         if not lanes:
             return
         limit = min(limit, max(map(self.most, lanes)))
-        capped = any(lane.room is not None for lane in lanes)
-        for lane, entries in self.fetch(lanes, limit + capped).items():
+        one_more = any(limit >= self.most(lane) == lane.room for lane in lanes)
+        for lane, entries in self.fetch(lanes, limit + one_more).items():
             most = self.most(lane)
             self._limits[lane] = min(limit, most)
             self._entries[lane] = entries[: min(limit, most)]

@@ -41,5 +41,6 @@ def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
         update(manifest_group)
         .where(locked_in_order(manifest_group, shut, wait=False))
         .values(last_shut_at=tx.now)
+        .returning(manifest_group.c.id)
     )
-    return tx.connection.execute(statement).rowcount
+    return len(tx.connection.execute(statement).all())
