@@ -16,6 +16,7 @@ NAMES = [
     *["manager_enabled", "dispatcher_enabled", "manager_polling_interval"],
     *["dispatcher_polling_interval", "max_active_jobs", "exclude_from_max_active_jobs"],
     *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_dispatch_attempts"],
+    *["starvation_after", "unknown_workflow_timeout"],
     *["dependent_priority_boost", "default_max_retries", "default_retry_delay"],
     *["retry_backoff_multiplier", "max_retry_delay", "default_job_timeout", "cancel_grace"],
     *["stale_pending_timeout", "stale_in_progress_timeout", "default_misfire_policy"],

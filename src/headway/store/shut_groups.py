@@ -1,6 +1,6 @@
 """When groups were last full or disabled while something of theirs was queued.
 
-Waiting for one's own group is not starving: ageing counts from here (docs/decisions/007).
+Waiting for one's own group is not starving: ageing counts from here (docs/decisions/010).
 """
 
 from datetime import timedelta
