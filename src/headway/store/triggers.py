@@ -99,6 +99,7 @@ def rerun(tx: Transaction, execution_id: int) -> int | None:
             literal(tx.now, Instant),
             literal(None, Instant),
             parents_seen(tx, manifest.c.id),
+            literal(False),
         )
         .select_from(executions.outerjoin(manifest, manifest.c.id == executions.c.manifest_id))
         .where(
