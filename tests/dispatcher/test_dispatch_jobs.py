@@ -11,7 +11,7 @@ from headway.dispatcher.cycle import JOB_DISPATCHER
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
 from headway.store.engine import Lock, Store
-from headway.store.tables import execution, manifest, work_queue
+from headway.store.tables import execution, manifest, work_queue, work_queue_entries
 from tests.builders import START, Scene, names
 
 
@@ -66,6 +66,25 @@ def test_an_entry_becomes_a_pending_execution_with_the_entrys_fields(scene: Scen
     assert (pending.dispatched_at, pending.started_at) == (START + timedelta(minutes=1), None)
     with scene.store.reading() as tx:
         assert tx.connection.execute(select(execution.c.queued_at)).scalar_one() == START
+
+
+def test_a_dispatched_entry_reads_as_such_with_its_execution_and_the_time(scene: Scene) -> None:
+    declare(scene, "load-users")
+    scene.apply()
+    scene.manage()
+    [entry] = scene.history.queued()
+
+    def read() -> tuple[object, ...]:
+        columns = work_queue_entries.c
+        fields = (columns.id, columns.status, columns.execution_id, columns.dispatched_at)
+        with scene.store.reading() as tx:
+            return tuple(tx.connection.execute(select(*fields)).one())
+
+    assert read() == (entry.id, "queued", None, None)
+    [execution_id] = scene.dispatch().dispatched
+    assert read() == (entry.id, "dispatched", execution_id, START)
+    scene.run()
+    assert read() == (entry.id, "dispatched", execution_id, START)
 
 
 def test_group_priority_then_entry_priority_then_age(scene: Scene) -> None:
