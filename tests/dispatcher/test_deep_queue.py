@@ -17,6 +17,8 @@ from headway.store.engine import Store
 from headway.store.tables import work_queue
 from tests.store.test_hot_verbs import GENERIC
 
+pytestmark = pytest.mark.long
+
 ENTRIES, GROUPS = 100_000, 10_000
 READ = text(
     "SELECT seq_tup_read, idx_tup_fetch FROM pg_stat_user_tables "

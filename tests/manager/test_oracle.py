@@ -29,6 +29,8 @@ from headway.store.tables import manifest, schema, schema_version, work_queue
 from headway.store.transaction import Transaction
 from tests.builders import OWNER, START, Scene
 
+pytestmark = pytest.mark.long
+
 MANIFESTS = 6
 GROUPS = 3
 NAMES = [f"load-{number}" for number in range(MANIFESTS)]

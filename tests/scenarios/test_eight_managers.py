@@ -24,6 +24,8 @@ from tests.builders import eventually
 from tests.scenarios.fleet import Fleet, manage, manage_and_stop, manage_without_lock, work
 from tests.scenarios.occurrences import Job, Ledger
 
+pytestmark = pytest.mark.long
+
 AT_MOST = timedelta(seconds=10)
 LONGEST_STOP = 8.0
 STUCK = 60.0

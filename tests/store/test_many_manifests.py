@@ -15,6 +15,8 @@ from headway.store.migrate import migrate
 from headway.store.tables import schema
 from tests.store.factories import Clock
 
+pytestmark = pytest.mark.long
+
 COUNT = 100_000
 
 Versions = dict[str, set[tuple[str, ...]]]
