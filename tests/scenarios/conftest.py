@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Scene
+from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
 from tests.scenarios.deployment import Deployment
 
 
@@ -19,6 +20,23 @@ def deployment(database_url: str, tmp_path: Path) -> Iterator[Deployment]:
 @pytest.fixture
 def postgres_deployment(postgres_url: str, tmp_path: Path) -> Iterator[Deployment]:
     deployment = Deployment(postgres_url, tmp_path)
+    yield deployment
+    deployment.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server of this test's own, which it may stop."""
+    try:
+        with private_server(durable=True) as server:
+            yield server
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def on_own_server(own_server: PostgresServer, tmp_path: Path) -> Iterator[Deployment]:
+    deployment = Deployment(own_server.url(), tmp_path)
     yield deployment
     deployment.close()
 

@@ -3,8 +3,6 @@
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -12,7 +10,7 @@ from sqlalchemy import select
 from headway.domain.execution import Execution, ExecutionState
 from headway.store.tables import server
 from tests.builders import eventually
-from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
+from tests.postgres_server import PostgresServer
 from tests.scenarios.deployment import Deployment
 
 COMPLETED, FAILED = ExecutionState.COMPLETED, ExecutionState.FAILED
@@ -134,23 +132,6 @@ def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_fi
     assert sorted(str(one.external_id) for one in completed) == names(6)
     assert deployment.history.queued() == []
     assert all(worker.poll() is None for worker in workers)
-
-
-@pytest.fixture
-def own_server() -> Iterator[PostgresServer]:
-    """A server of this test's own, which it may stop."""
-    try:
-        with private_server(durable=True) as server:
-            yield server
-    except PostgresUnavailable as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture
-def on_own_server(own_server: PostgresServer, tmp_path: Path) -> Iterator[Deployment]:
-    deployment = Deployment(own_server.url(), tmp_path)
-    yield deployment
-    deployment.close()
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])

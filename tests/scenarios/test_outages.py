@@ -1,35 +1,27 @@
 """A database that goes away ends no process and loses no job."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from headway.domain.execution import ExecutionState
 from tests.builders import eventually
-from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
+from tests.postgres_server import PostgresServer
 from tests.scenarios.deployment import Deployment
 
 TWO_AT_A_TIME = {"HEADWAY_WORKER_COUNT": "2", "HEADWAY_SHUTDOWN_TIMEOUT": "0.1s"}
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """A server of this test's own, which it may stop."""
-    try:
-        with private_server(durable=True) as server:
-            yield server
-    except PostgresUnavailable as reason:
-        pytest.skip(str(reason))
+def server(own_server: PostgresServer) -> PostgresServer:
+    return own_server
 
 
 @pytest.fixture
-def deployment(server: PostgresServer, tmp_path: Path) -> Iterator[Deployment]:
-    deployment = Deployment(server.url(), tmp_path)
-    yield deployment
-    deployment.close()
+def deployment(on_own_server: Deployment) -> Deployment:
+    """Every test of this file is about a server that it may stop."""
+    return on_own_server
 
 
 def test_a_restart_of_the_database_ends_no_process_and_no_job(
