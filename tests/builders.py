@@ -121,7 +121,7 @@ class Scene:
         return JobDispatcher(store, self.app.settings, self.app.observer, server).run_once()
 
     def with_runner(self, act: Callable[[JobRunner], Any]) -> Any:
-        runner = JobRunner(self.store, self.app.registry, self.app.observer, OWNER)
+        runner = JobRunner(self.store, self.app.registry, self.app.observer, OWNER, Settings())
         try:
             return act(runner)
         finally:

@@ -33,6 +33,7 @@
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 _NAMED_MEMBERS = 20
 
@@ -43,6 +44,19 @@ class HeadwayError(Exception):
     >>> isinstance(ManifestNotFound("load-users"), HeadwayError)
     True
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Most take other arguments than the message they keep; another process gets the message.
+        return _told_again, (type(self), self.args, self.__dict__)
+
+
+def _told_again(
+    kind: type[HeadwayError], arguments: tuple[Any, ...], facts: dict[str, Any]
+) -> HeadwayError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    error.__dict__.update(facts)
+    return error
 
 
 class DefinitionError(HeadwayError, ValueError):

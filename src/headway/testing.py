@@ -274,7 +274,7 @@ class _Actors:
         self.runtime = Runtime(app.name, registry, store)
         self.manager = ManifestManager(store, settings, observer)
         self.dispatcher = JobDispatcher(store, settings, observer, LocalServer(lambda: None))
-        self.runner = JobRunner(store, registry, observer, OWNER, settings.dependent_priority_boost)
+        self.runner = JobRunner(store, registry, observer, OWNER, settings)
 
 
 def _refuse_running_loop() -> None:

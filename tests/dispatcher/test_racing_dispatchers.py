@@ -64,7 +64,7 @@ class Race:
     def finish(self) -> None:
         self.scene.claim()
         with self.scene.store.writing() as tx:
-            owned = executions.owned_by(tx, OWNER)
+            owned = [run.execution_id for run in executions.owned_by_any(tx, [OWNER])]
             outcomes.finish(tx, OWNER, dict.fromkeys(owned, COMPLETED))
 
 

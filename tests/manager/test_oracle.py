@@ -196,7 +196,7 @@ class World:
         state = ExecutionState(how)
         failure = Failure("act", "RuntimeError", "late") if how == "failed" else None
         with self.scene.store.writing() as tx:
-            owned = executions.owned_by(tx, OWNER)
+            owned = [run.execution_id for run in executions.owned_by_any(tx, [OWNER])]
             outcomes.finish(tx, OWNER, dict.fromkeys(owned, Outcome(state, failure)))
 
     def redeclare(self, change: tuple[int, dict[str, Any]]) -> None:

@@ -167,7 +167,7 @@ def serve(scene: Scene, workflow: str = "work") -> None:
 def finish_one(scene: Scene) -> None:
     """The one slow worker ends what it runs and takes the next."""
     with scene.store.writing() as tx:
-        owned = executions.owned_by(tx, OWNER)
+        owned = [run.execution_id for run in executions.owned_by_any(tx, [OWNER])]
         outcomes.finish(tx, OWNER, dict.fromkeys(owned, Outcome(ExecutionState.COMPLETED)))
     scene.claim(limit=1)
 
@@ -295,7 +295,7 @@ def test_cancelled_runs_are_no_failures_and_are_not_repeated(scene: Scene) -> No
     declare(scene, max_retries=1)
     start(scene)
     with scene.store.writing() as tx:
-        [running] = executions.owned_by(tx, OWNER)
+        [running] = [run.execution_id for run in executions.owned_by_any(tx, [OWNER])]
         outcomes.finish(tx, OWNER, {running: Outcome(ExecutionState.CANCELLED)})
 
     result = scene.manage()

@@ -163,4 +163,4 @@ def test_readers_wait_for_no_writer(store: Store) -> None:
     with store.writing() as tx:
         assert outcomes.hand_back(tx, ME, [one.id])
         with store.reading() as reader:
-            assert executions.owned_by(reader, ME) == [one.id]
+            assert [run.execution_id for run in executions.owned_by_any(reader, [ME])] == [one.id]

@@ -229,8 +229,8 @@ def test_what_runs_is_known_by_its_owner_and_its_own_timeout(store: Store) -> No
     declare(store, "one", "two")
     one, _ = started(store, "one"), started(store, "two", OTHER)
     with store.reading() as tx:
-        assert executions.owned_by(tx, ME) == [one.id]
-        assert executions.owned_by(tx, "nobody") == []
+        assert [run.execution_id for run in executions.owned_by_any(tx, [ME])] == [one.id]
+        assert [run.execution_id for run in executions.owned_by_any(tx, ["nobody"])] == []
         first, _second = executions.running(tx)
     assert (first.execution_id, first.started_at, first.timeout) == (one.id, NOON, None)
 

@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
 from headway.definition.builder import Chain
@@ -13,13 +13,13 @@ from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
 from headway.definition.options import ScheduleOptions
-from headway.definition.registry import Reference, Registry
+from headway.definition.registry import Reference
 from headway.definition.runtime import NOT_GIVEN, Runtime
+from headway.definition.workflows import Workflows
 from headway.domain.declaration import Declaration
 from headway.domain.names import checked_name
 from headway.domain.schedule import Once, Schedule
 from headway.observe import Observer
-from headway.run import Run
 from headway.steps import function_name
 from headway.store.engine import Clock, Store
 from headway.workflow import Workflow
@@ -31,7 +31,7 @@ DEFAULT_DATABASE_URL = "sqlite:///headway.db"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Headway:
+class Headway(Workflows):
     """An application: its workflows, its manifests, its settings and its database.
 
     Declaring writes nothing; ``headway run module:hw`` applies what was declared and runs it.
@@ -52,48 +52,13 @@ class Headway:
             database_url or os.environ.get("HEADWAY_DATABASE_URL") or DEFAULT_DATABASE_URL
         )
         self.settings = Settings.from_sources(os.environ, **_by_name(settings))
-        self.registry = Registry()
+        super().__init__()
         self.observer = Observer()
         self._collection = Collection()
         self._runtime: Runtime | None = None
         self._opening = threading.Lock()
         for sentence in unknown_variables(os.environ):
             logger.warning(sentence)
-
-    @overload
-    def workflow(self, name_or_function: F, /) -> F: ...
-
-    @overload
-    def workflow(self, name_or_function: str, /) -> Callable[[F], F]: ...
-
-    @overload
-    def workflow(
-        self, name_or_function: str, /, *, steps: Iterable[Callable[..., Any]]
-    ) -> Workflow[Run]: ...
-
-    def workflow(
-        self, name_or_function: Any, /, *, steps: Iterable[Callable[..., Any]] | None = None
-    ) -> Any:
-        """Register a workflow: a decorated function, or a name with a chain of steps.
-
-        A step takes the previous step's value and, if a parameter is annotated :class:`Run`, the
-        run it belongs to. Sync and async steps mix freely.
-
-        >>> hw = Headway()
-        >>> def extract(table: str) -> list[int]: ...
-        >>> async def load(rows: list[int], run: Run) -> None: ...
-        >>> hw.workflow("import", steps=(extract, load)).name
-        'import'
-        """
-        if steps is not None:
-            return self.registry.register(name_or_function, steps, Run).workflow
-        if isinstance(name_or_function, str):
-            return lambda function: self._register(name_or_function, function)
-        return self._register(None, name_or_function)
-
-    def _register(self, name: str | None, function: F) -> F:
-        self.registry.register(name, (function,), Run)
-        return function
 
     def schedule(
         self,

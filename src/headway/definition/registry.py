@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.definition.inputs import InputType
+from headway.domain.isolation import Isolation
 from headway.domain.names import checked_name
 from headway.errors import DefinitionError, UnknownWorkflow
 from headway.steps import function_name
@@ -29,6 +30,7 @@ class RegisteredWorkflow:
 
     workflow: Workflow[Any]
     input_type: InputType
+    isolation: Isolation | None = None
 
     @property
     def name(self) -> str:
@@ -56,7 +58,11 @@ class Registry:
         self._names_of: dict[Hashable, list[str]] = {}
 
     def register(
-        self, name: str | None, steps: Function | Iterable[Function], context_type: type
+        self,
+        name: str | None,
+        steps: Function | Iterable[Function],
+        context_type: type,
+        isolation: Isolation | None = None,
     ) -> RegisteredWorkflow:
         """Make a workflow known; one function needs no name, a chain of steps does.
 
@@ -69,9 +75,11 @@ class Registry:
         functions = (steps,) if callable(steps) else tuple(steps)
         given = checked_name("workflow name", _own_name(functions) if name is None else name)
         workflow: Workflow[Any] = Workflow(given, functions, context_type)
+        if isolation is not None:
+            _check_importable(workflow)
         if known := self._by_name.get(workflow.name):
-            return _unless_other_code(known, workflow)
-        registered = RegisteredWorkflow(workflow, _input_type(workflow))
+            return _unless_isolated_otherwise(_unless_other_code(known, workflow), isolation)
+        registered = RegisteredWorkflow(workflow, _input_type(workflow), isolation)
         self._by_name[workflow.name] = registered
         if len(functions) == 1:
             self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
@@ -165,6 +173,29 @@ def _unless_other_code(known: RegisteredWorkflow, wanted: Workflow[Any]) -> Regi
             f"give one of them another name, for example '{wanted.name}-2'"
         )
     return known
+
+
+def _unless_isolated_otherwise(
+    known: RegisteredWorkflow, isolation: Isolation | None
+) -> RegisteredWorkflow:
+    if known.isolation != isolation:
+        raise DefinitionError(
+            f"workflow name = {known.name!r}: is already registered with another isolated= or "
+            f"max_memory=; write the same in both places, for example isolated=True"
+        )
+    return known
+
+
+def _check_importable(workflow: Workflow[Any]) -> None:
+    """Another process finds a function by its module and name: inside a function there is none."""
+    for step in workflow.steps:
+        written = getattr(step.function, "__qualname__", "")
+        if "<" in written:
+            raise DefinitionError(
+                f"workflow {workflow.name!r}: isolated = True: step {step.name!r} is defined "
+                "inside a function, where its process cannot import it from; define it with def "
+                "at the top of a module"
+            )
 
 
 def _described(workflow: Workflow[Any]) -> str:

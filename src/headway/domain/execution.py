@@ -71,6 +71,7 @@ class FailureCode(StrEnum):
     REFUSED = "HandOverRefused"
     NOT_DISPATCHABLE = "NotDispatchable"
     UNKNOWN_WORKFLOW = "UnknownWorkflow"
+    PROCESS_ENDED = "ProcessEnded"
 
 
 @dataclass(frozen=True, slots=True)

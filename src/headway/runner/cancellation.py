@@ -1,8 +1,7 @@
 """Stopping runs of this process at once, beside the flag in the database."""
 
-import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from headway.errors import JobCancelled
@@ -30,7 +29,7 @@ class Cancellation:
     def __init__(self) -> None:
         self.reason: StopReason | None = None
         self._lock = threading.Lock()
-        self._task: asyncio.Task[object] | None = None
+        self._interrupt: Callable[[], object] | None = None
         self._in_thread = False
 
     @property
@@ -38,9 +37,9 @@ class Cancellation:
         """Whether the run was asked to stop."""
         return self.reason is not None
 
-    def attach(self, task: asyncio.Task[object] | None) -> None:
-        """Interrupt *task* as well when the run is asked to stop while it awaits something."""
-        self._task = task
+    def attach(self, interrupt: Callable[[], object] | None) -> None:
+        """Call *interrupt* as well when the run is asked to stop while it awaits something."""
+        self._interrupt = interrupt
 
     def request(self, reason: StopReason) -> None:
         """Ask the run to stop; the first reason counts."""
@@ -49,9 +48,9 @@ class Cancellation:
                 return
             self.reason = reason
             # A thread cannot be interrupted: dropping it would leave its body running unseen.
-            task = None if self._in_thread else self._task
-        if task is not None:
-            task.get_loop().call_soon_threadsafe(task.cancel)
+            interrupt = None if self._in_thread else self._interrupt
+        if interrupt is not None:
+            interrupt()
 
     def enter_thread(self) -> None:
         """A sync step starts: from here on it has to look at ``run.cancelled`` itself.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.domain.execution import ExecutionState, Outcome
 from headway.observe import Observer
@@ -46,7 +47,7 @@ class JobRunner:
 
     Its owner has no lease: beside a running service, what it runs would pass for an orphan.
 
-    >>> JobRunner(store, registry, observer, "me").run_once().claimed  # doctest: +SKIP
+    >>> JobRunner(store, registry, observer, "me", settings).run_once().claimed  # doctest: +SKIP
     3
     """
 
@@ -56,7 +57,7 @@ class JobRunner:
         registry: Registry,
         observer: Observer,
         owner: str,
-        dependent_priority_boost: int = 16,
+        settings: Settings,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -73,7 +74,7 @@ class JobRunner:
             record=self._record,
             report=self._report,
             observer=observer,
-            dependent_priority_boost=dependent_priority_boost,
+            settings=settings,
             on_queued=lambda: None,
         )
         self._loop = asyncio.Runner()

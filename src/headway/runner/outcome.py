@@ -2,6 +2,7 @@
 
 from headway.domain.execution import ExecutionState, Failure, FailureCode, Outcome
 from headway.domain.text import describe_exception, printable
+from headway.errors import JobCancelled
 from headway.runner.cancellation import StopReason
 
 STEP_LIMIT = 255
@@ -33,3 +34,26 @@ def stopped(step: str, reason: StopReason | None, error: BaseException) -> Outco
         return Outcome(ExecutionState.FAILED, failure)
     failure = Failure(printable(step, STEP_LIMIT), "JobCancelled", message)
     return Outcome(ExecutionState.CANCELLED, failure)
+
+
+def killed(step: str, reason: StopReason | None) -> Outcome:
+    """What becomes of a run whose process had to be killed because it did not stop when asked.
+
+    >>> killed("load", StopReason.TIMEOUT).failure.summary
+    'load: JobTimeout: ran longer than its timeout, did not stop when asked, and was killed'
+    """
+    if reason is StopReason.TIMEOUT:
+        told = "ran longer than its timeout, did not stop when asked, and was killed"
+        failure = Failure(printable(step, STEP_LIMIT), FailureCode.JOB_TIMEOUT, told)
+        return Outcome(ExecutionState.FAILED, failure)
+    return stopped(step, reason, JobCancelled("did not stop when asked, and was killed"))
+
+
+def ended_by_itself(step: str, told: str) -> Outcome:
+    """What becomes of a run whose process ended without a word.
+
+    >>> ended_by_itself("load", "its process was ended by SIGSEGV").failure.type
+    <FailureCode.PROCESS_ENDED: 'ProcessEnded'>
+    """
+    failure = Failure(printable(step, STEP_LIMIT), FailureCode.PROCESS_ENDED, told)
+    return Outcome(ExecutionState.FAILED, failure)

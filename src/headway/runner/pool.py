@@ -23,7 +23,7 @@ from headway.runner.ownership import Ownership
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
 from headway.runner.suspicion import Suspicion
-from headway.runner.threads import in_daemon_thread
+from headway.runner.threads import happens, in_daemon_thread
 from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
@@ -145,7 +145,7 @@ class WorkerPool:
             record=completions.record,
             report=progress.report,
             observer=self._observer,
-            dependent_priority_boost=self._settings.dependent_priority_boost,
+            settings=self._settings,
             on_queued=self._on_finished,
         )
 
@@ -181,7 +181,7 @@ class WorkerPool:
         self._woken.set()
 
     async def _watch(self) -> None:
-        while not await _happens(self._drained, within=LOOK_PAUSE):
+        while not await happens(self._drained, within=LOOK_PAUSE):
             try:
                 await self._look()
             except Exception as error:  # a database that is away stops no run
@@ -202,7 +202,7 @@ class WorkerPool:
 
     async def _wait_for_something(self) -> None:
         """Until woken or a slot is free; the polling interval is only the fallback."""
-        await _happens(self._woken, within=self._settings.polling_interval.total_seconds())
+        await happens(self._woken, within=self._settings.polling_interval.total_seconds())
         self._woken.clear()
 
     async def _drain(self, watch: Collection[asyncio.Task[None]]) -> None:
@@ -227,7 +227,7 @@ class WorkerPool:
         began = self._loop.time()
         while self._tasks and (left := began + grace() - self._loop.time()) > 0:
             self._woken.clear()
-            await _happens(self._woken, within=left)
+            await happens(self._woken, within=left)
 
     async def _abandon_the_rest(self) -> None:
         """End what still waits: for threads that do not listen, for a database that is away.
@@ -267,12 +267,3 @@ class WorkerPool:
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)
-
-
-async def _happens(event: asyncio.Event, *, within: float) -> bool:
-    """Wait for *event*, but no longer than so many seconds; whether it came."""
-    try:
-        async with asyncio.timeout(within):
-            return await event.wait()
-    except TimeoutError:
-        return False

@@ -1,4 +1,4 @@
-"""Sync steps in threads of their own, which never keep the process from ending."""
+"""Between the loop and threads: sync steps in threads that never keep a process from ending."""
 
 import asyncio
 import contextvars
@@ -49,3 +49,12 @@ def _tell(
     except RuntimeError:
         # The worker has stopped in the meantime and handed this run back: nobody listens.
         return
+
+
+async def happens(event: asyncio.Event, *, within: float) -> bool:
+    """Wait for *event*, but no longer than so many seconds; whether it came."""
+    try:
+        async with asyncio.timeout(within):
+            return await event.wait()
+    except TimeoutError:
+        return False

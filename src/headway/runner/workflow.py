@@ -1,21 +1,26 @@
 """The JobRunner's four steps: LoadExecution → ValidateState → RunWorkflow → RecordOutcome."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from headway.config import Settings
 from headway.definition.registry import RegisteredWorkflow, Registry
-from headway.domain.execution import Execution, ExecutionState, Outcome
+from headway.domain.execution import Execution, Outcome
+from headway.domain.isolation import Isolation
 from headway.domain.text import printable
-from headway.errors import JobCancelled, StepFailed
+from headway.errors import JobCancelled
 from headway.observe import Observer
 from headway.run import Run
 from headway.runner.activation import Activations
+from headway.runner.attempt import attempt
 from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
-from headway.runner.outcome import failed, stopped
+from headway.runner.isolation.messages import Job
+from headway.runner.isolation.supervision import Limits, Services, pickled, run_isolated
+from headway.runner.outcome import failed
 from headway.runner.ownership import stop_reason
 from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
@@ -39,7 +44,7 @@ class RunnerEnv:
     record: Callable[[int, Outcome], Awaitable[bool]]
     report: Callable[[int, Progress], None]
     observer: Observer
-    dependent_priority_boost: int
+    settings: Settings
     on_queued: Callable[[], None]
 
 
@@ -75,6 +80,8 @@ async def validate_state(state: RunnerState, env: RunnerEnv) -> RunnerState:
         return state
     try:
         registered = env.registry.find(execution.workflow)
+        if registered.isolation is not None:  # its process reads the input, at its own risk
+            return replace(state, registered=registered)
         value = registered.input_type.decode(execution.input, _subject(execution))
     except BaseException as error:  # an input's validators are user code and may raise anything
         return replace(state, outcome=failed("ValidateState", error))
@@ -94,7 +101,10 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
     watch = StepWatch(env, execution, handle)
     env.observer.emit("execution.started", **execution.told())
     try:
-        outcome = await _run_steps(registered, state.value, env, execution, watch)
+        if registered.isolation is None:
+            outcome = await _run_here(state, env, watch)
+        else:
+            outcome = await _run_elsewhere(state, env, watch, registered.isolation)
     finally:
         env.cancellations.unregister(execution.id)
     return replace(state, outcome=outcome)
@@ -150,14 +160,9 @@ class StepWatch:
             return executions.note_step(tx, self._env.owner, self._execution.id, step)
 
 
-async def _run_steps(
-    registered: RegisteredWorkflow,
-    value: Any,
-    env: RunnerEnv,
-    execution: Execution,
-    watch: StepWatch,
-) -> Outcome:
-    watch.handle.attach(asyncio.current_task())
+async def _run_here(state: RunnerState, env: RunnerEnv, watch: StepWatch) -> Outcome:
+    execution, registered = state.execution, state.registered
+    assert execution is not None and registered is not None
     run = Run(
         execution_id=execution.id,
         workflow=execution.workflow,
@@ -169,29 +174,44 @@ async def _run_steps(
         _is_cancelled=lambda: watch.handle.requested,
         _activate_many=partial(_activate_many, env, execution),
     )
-    try:
-        await registered.workflow.run(
-            value, run, before_step=watch.before_step, call_sync=watch.call_sync
-        )
-    except JobCancelled as error:
-        return stopped(watch.step, watch.handle.reason, error)
-    except asyncio.CancelledError as error:
-        if not watch.handle.requested:  # something inside the step was cancelled, not the run
-            return failed(watch.step, error)
-        return stopped(watch.step, watch.handle.reason, error)
-    except StepFailed as error:
-        return failed(error.step, error.__cause__ or error)
-    except BaseException as error:  # SystemExit in user code must not end the worker
-        return failed(watch.step, error)
-    finally:
-        watch.handle.attach(None)
-    return Outcome(ExecutionState.COMPLETED)
+    return await attempt(registered.workflow, state.value, run, watch)
+
+
+async def _run_elsewhere(
+    state: RunnerState, env: RunnerEnv, watch: StepWatch, isolation: Isolation
+) -> Outcome:
+    execution, registered = state.execution, state.registered
+    assert execution is not None and registered is not None
+    timeout = await env.call_store(_timeout, env, execution.id)
+    job = Job(
+        code=pickled(registered.workflow),
+        workflow=execution.workflow,
+        input=execution.input,
+        subject=_subject(execution),
+        execution_id=execution.id,
+        manifest=execution.external_id,
+        attempt=execution.attempt,
+        scheduled_for=execution.scheduled_for,
+        max_memory=isolation.max_memory,
+    )
+
+    async def activate_many(wanted: tuple[tuple[str, Any], ...]) -> int:
+        return int(await env.call_store(_activate_many, env, execution, wanted))
+
+    limits = Limits(timeout.total_seconds(), env.settings.cancel_grace.total_seconds())
+    services = Services(watch.before_step, watch.report, activate_many)
+    return await run_isolated(job, watch.handle, limits, services)
+
+
+def _timeout(env: RunnerEnv, execution_id: int) -> timedelta:
+    with env.store.reading() as tx:
+        return executions.timeout_of(tx, execution_id) or env.settings.default_job_timeout
 
 
 def _activate_many(
     env: RunnerEnv, execution: Execution, activations: Iterable[tuple[str, Any]]
 ) -> int:
-    boost = env.dependent_priority_boost
+    boost = env.settings.dependent_priority_boost
     activating = Activations(env.store, env.registry, env.owner, execution, boost)
     taken = activating.activate_many(activations)
     env.on_queued()

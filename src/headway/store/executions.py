@@ -149,12 +149,6 @@ def note_progress(tx: Transaction, owner: str, reported: Mapping[int, Progress])
         tx.connection.execute(statement, rows)
 
 
-def owned_by(tx: Transaction, owner: str) -> list[int]:
-    """The executions that are running in the name of *owner*."""
-    statement = select(execution.c.id).where(IN_PROGRESS, execution.c.owner == owner)
-    return list(tx.connection.execute(statement).scalars())
-
-
 @dataclass(frozen=True)
 class Owned:
     """A run as its owner asks about it; ``stop`` says why it was asked to stop, if it was."""
@@ -224,6 +218,15 @@ def running(tx: Transaction) -> list[Running]:
         )
         for row in tx.connection.execute(statement)
     ]
+
+
+def timeout_of(tx: Transaction, execution_id: int) -> timedelta | None:
+    """The timeout its manifest has of its own, if any."""
+    own = select(manifest.c.timeout_seconds).where(
+        manifest.c.id == execution.c.manifest_id, execution.c.id == execution_id
+    )
+    seconds = tx.connection.execute(own).scalar()
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def request_cancel(

@@ -1,0 +1,48 @@
+"""Running a workflow's steps: whatever they do becomes an outcome, never an exception."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from headway.domain.execution import ExecutionState, Outcome
+from headway.errors import JobCancelled, StepFailed
+from headway.run import Run
+from headway.runner.cancellation import Cancellation
+from headway.runner.outcome import failed, stopped
+from headway.workflow import Workflow
+
+
+class Watch(Protocol):
+    """What happens around each step, and the handle that may stop the run."""
+
+    step: str
+    handle: Cancellation
+
+    async def before_step(self, step: str) -> None:
+        """Note that *step* starts; raises to stop the run."""
+
+    async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a sync step."""
+
+
+async def attempt(workflow: Workflow[Run], value: Any, run: Run, watch: Watch) -> Outcome:
+    """Run *workflow* to whatever end it takes."""
+    task = asyncio.current_task()
+    assert task is not None
+    watch.handle.attach(partial(task.get_loop().call_soon_threadsafe, task.cancel))
+    try:
+        await workflow.run(value, run, before_step=watch.before_step, call_sync=watch.call_sync)
+    except JobCancelled as error:
+        return stopped(watch.step, watch.handle.reason, error)
+    except asyncio.CancelledError as error:
+        if not watch.handle.requested:  # something inside the step was cancelled, not the run
+            return failed(watch.step, error)
+        return stopped(watch.step, watch.handle.reason, error)
+    except StepFailed as error:
+        return failed(error.step, error.__cause__ or error)
+    except BaseException as error:  # SystemExit in user code must not end the worker
+        return failed(watch.step, error)
+    finally:
+        watch.handle.attach(None)
+    return Outcome(ExecutionState.COMPLETED)
