@@ -70,10 +70,21 @@ def test_it_runs_in_another_process_with_all_its_context(
     assert left(tmp_path, "manifest") == "job"
     assert left(tmp_path, "token") == str(execution_id)
     assert left(tmp_path, "thread") == "True", "a sync step has the main thread, as in a script"
-    assert (run.progress, run.progress_note) == (0.5, "half of it")
     assert run.running_step == "leave_everything"
     told = [record for record in caplog.records if record.getMessage() == "careful with job"]
     assert [record.levelname for record in told] == ["WARNING"]
+
+
+def test_its_progress_is_seen_while_it_runs(
+    scene: Scene, start_pool: StartPool, tmp_path: Path
+) -> None:
+    execution_id = start(scene, jobs.stay_half_way, tmp_path)
+    start_pool()
+    eventually(lambda: scene.execution(execution_id).progress is not None)
+    run = scene.execution(execution_id)
+    assert (run.progress, run.progress_note) == (0.5, "half of it")
+    (tmp_path / "released").touch()
+    assert ended(scene, execution_id).state is ExecutionState.COMPLETED
 
 
 def test_async_steps_run_there_too(scene: Scene, start_pool: StartPool, tmp_path: Path) -> None:
