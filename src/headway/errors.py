@@ -14,6 +14,8 @@
     ├── UnknownWorkflow (LookupError)   no registered workflow has this name
     ├── ManifestNotFound (LookupError)  no manifest has this external id
     ├── GroupNotFound (LookupError)     no group has this name
+    ├── ExecutionNotFound (LookupError) no execution has this id
+    ├── EntryNotFound (LookupError)     no queue entry has this id
     ├── StepFailed                      a step of a workflow raised; the cause is what it raised
     ├── ActivationError                 a dormant dependent cannot be activated
     │   ├── NoParentRunError            the run belongs to no manifest
@@ -144,6 +146,16 @@ class ExecutionNotFound(HeadwayError, LookupError):
         super().__init__(
             f"execution = {execution_id!r}: no execution has this id whose manifest still exists; "
             "for example the number after # in the log"
+        )
+
+
+class EntryNotFound(HeadwayError, LookupError):
+    """No queue entry has this id, and none ever dispatched had it."""
+
+    def __init__(self, entry_id: int) -> None:
+        super().__init__(
+            f"entry = {entry_id!r}: no entry has this id; for example the number that enqueue "
+            "returned"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
 from headway.definition.builder import Chain
+from headway.definition.cancelling import Cancelled
 from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
@@ -191,6 +192,25 @@ class Headway(Workflows):
         7
         """
         return self.runtime.enqueue(workflow, input, priority=priority, connection=connection)
+
+    def cancel(
+        self,
+        external_id: str | None = None,
+        *,
+        group: str | None = None,
+        execution: int | None = None,
+        entry: int | None = None,
+        reason: str | None = None,
+    ) -> Cancelled:
+        """Cancel queued, pending and running work of a manifest, a group, an execution or an entry.
+
+        What has not started never will; what runs is asked to stop, on any server, and ends as
+        cancelled unless it completes first. The answer says what was reached.
+
+        >>> hw.cancel("extract-users", reason="wrong day")  # doctest: +SKIP
+        Cancelled(cancelled=1, requested=0, finished=None)
+        """
+        return self.runtime.cancelling.cancel(external_id, group, execution, entry, reason)
 
     def enable(self, external_id: str, *, connection: Any = None) -> None:
         """Switch a manifest on.

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Unpack
 
+from headway.definition.cancelling import Cancelling
 from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Batch, Item, Maker, checked_once
@@ -52,6 +53,7 @@ class Runtime:
         self._maker = Maker(registry)
         self._store = store
         self.dead_letters = DeadLetters(store)
+        self.cancelling = Cancelling(store)
 
     @contextmanager
     def _joined(self, connection: Any) -> Iterator[Transaction]:

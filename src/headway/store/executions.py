@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, select, update
 
 from headway.domain.execution import Execution, ExecutionState, Failure
 from headway.store.tables import execution, executions, manifest
@@ -238,11 +238,21 @@ def request_cancel(
     """
     if not execution_ids:
         return []
-    flagged = and_(IN_PROGRESS, ~execution.c.cancel_requested)
-    chosen = and_(among(tx, execution.c.id, execution_ids), flagged)
+    return _flag(tx, among(tx, execution.c.id, execution_ids), reason, wait=wait)
+
+
+def ask_to_stop(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> int:
+    """Flag all *chosen* runs for cancellation; returns how many are to stop, now or before."""
+    _flag(tx, chosen, reason, wait=True)
+    asked = select(func.count()).where(chosen, IN_PROGRESS, execution.c.cancel_requested)
+    return tx.connection.execute(asked).scalar_one()
+
+
+def _flag(tx: Transaction, chosen: ColumnElement[bool], reason: str, *, wait: bool) -> list[int]:
+    unflagged = and_(chosen, IN_PROGRESS, ~execution.c.cancel_requested)
     statement = (
         update(execution)
-        .where(locked_in_order(execution, chosen, wait=wait))
+        .where(locked_in_order(execution, unflagged, wait=wait))
         .values(cancel_requested=True, cancel_reason=reason)
         .returning(execution.c.id)
     )

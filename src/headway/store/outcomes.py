@@ -77,6 +77,16 @@ def take_back(
     return taken
 
 
+def cancel_pending(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> list[Execution]:
+    """Cancel those of *chosen* that no worker has started yet."""
+
+    def cancelled(row: Any) -> Outcome:
+        failure = Failure(row.workflow, "JobCancelled", f"cancelled before it started: {reason}")
+        return Outcome(ExecutionState.CANCELLED, failure)
+
+    return _end(tx, and_(PENDING, chosen), cancelled)
+
+
 def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
     """Whether anything has waited for its worker since before *dispatched_before*."""
     waiting = select(execution.c.id).where(PENDING, execution.c.dispatched_at < dispatched_before)
@@ -144,7 +154,6 @@ def _orphaned(row: Any) -> Outcome:
         failure = Failure(step, FailureCode.JOB_TIMEOUT, told)
     else:
         failure = Failure(step, "JobCancelled", "was to be stopped, and its worker is gone")
-        return Outcome(ExecutionState.CANCELLED, failure)
     return Outcome(ExecutionState.FAILED, failure)
 
 
@@ -167,7 +176,7 @@ def written_by(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> 
 def _says(one: Execution, outcome: Outcome) -> bool:
     """Others end runs too, in their owner's name, but then the failure is another."""
     kinds = [failure.type if failure else None for failure in (one.failure, outcome.failure)]
-    return one.state is outcome.state and kinds[0] == kinds[1]
+    return one.state in (outcome.state, ExecutionState.CANCELLED) and kinds[0] == kinds[1]
 
 
 def _end(
@@ -184,7 +193,7 @@ def _end(
     rows = sorted(tx.connection.execute(statement).all(), key=lambda row: int(row.id))
     if not rows:
         return []
-    outcomes = [(row, outcome_of(row)) for row in rows]
+    outcomes = [(row, _heeding_a_cancellation(row, outcome_of(row))) for row in rows]
     ended = _write_history(tx, outcomes)
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
     consume(tx, [row.parents_seen for row, outcome in outcomes if outcome.state in CONSUMING])
@@ -193,6 +202,16 @@ def _end(
     over = [row for row in rows if row.id not in again]
     release_held(tx, {row.manifest_id for row in over if row.manifest_id is not None})
     return ended
+
+
+def _heeding_a_cancellation(row: Any, outcome: Outcome) -> Outcome:
+    """What a person wanted stopped and did not complete is neither repeated nor a failure."""
+    stopped = outcome.state in (ExecutionState.FAILED, ExecutionState.HANDED_BACK)
+    if not stopped or not row.cancel_requested or row.cancel_reason == TIMEOUT:
+        return outcome
+    step = row.running_step or row.workflow
+    failure = outcome.failure or Failure(step, "JobCancelled", "was to be stopped, and has been")
+    return Outcome(ExecutionState.CANCELLED, failure)
 
 
 def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list[Execution]:

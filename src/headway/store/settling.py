@@ -26,7 +26,8 @@ def settle_ended(tx: Transaction, ended: Sequence[tuple[int, Execution]]) -> Non
     if successes or cancelled:
         states = lock_states(tx, {*successes, *cancelled})
         _record_successes(tx, successes, states)
-        _consume_occurrences(tx, cancelled, states)
+        occurrences = {key: one.scheduled_for for key, one in cancelled.items()}
+        _consume_occurrences(tx, occurrences, states)
     wakes = [(key, Scope.SELF) for key, _ in ended]
     leave_wakes(tx, wakes + [(key, Scope.CHILDREN) for key in successes])
 
@@ -93,19 +94,23 @@ def settled_until(tx: Transaction, state: Any, scheduled_for: datetime | None) -
     return settled_by_success(timing, state.external_id, settled, scheduled_for, tx.now)
 
 
+def settle_cancelled(tx: Transaction, occurrences: Mapping[int, datetime]) -> None:
+    """Count the occurrences of entries that were cancelled before they started as dealt with."""
+    if occurrences:
+        _consume_occurrences(tx, occurrences, lock_states(tx, occurrences))
+
+
 def _consume_occurrences(
-    tx: Transaction, cancelled: Mapping[int, Execution], states: Mapping[int, Any]
+    tx: Transaction, occurrences: Mapping[int, datetime | None], states: Mapping[int, Any]
 ) -> None:
     """A cancelled run is not repeated: its own occurrence counts as dealt with."""
     rows = [
         {
             "b_manifest_id": key,
-            "b_settled_until": max(
-                one.scheduled_for, states[key].settled_until or one.scheduled_for
-            ),
+            "b_settled_until": max(occurrence, states[key].settled_until or occurrence),
         }
-        for key, one in cancelled.items()
-        if key in states and one.scheduled_for is not None
+        for key, occurrence in occurrences.items()
+        if key in states and occurrence is not None
     ]
     if rows:
         tx.connection.execute(
