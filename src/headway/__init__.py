@@ -6,17 +6,19 @@ from headway.domain.exclusions import exclude
 from headway.domain.manifest import Group
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import cron, every, once
-from headway.errors import HeadwayError, JobCancelled
+from headway.errors import DoNotRetry, HeadwayError, JobCancelled, RetryAfter
 from headway.run import Run
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DoNotRetry",
     "Group",
     "Headway",
     "HeadwayError",
     "Item",
     "JobCancelled",
+    "RetryAfter",
     "RetryPolicy",
     "Run",
     "__version__",

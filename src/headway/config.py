@@ -19,6 +19,7 @@ from headway.domain.setting_values import (
     Delay,
     EnvironmentText,
     Flag,
+    Fraction,
     Lease,
     Limit,
     Multiplier,
@@ -104,6 +105,9 @@ class Settings(BaseModel):
     )
     max_retry_delay: Delay = _default(
         timedelta(hours=1), "Longest wait between two attempts, a duration."
+    )
+    retry_jitter: Fraction = _default(
+        0.0, "How much longer a wait may be, drawn for each retry, a fraction from 0 to 1."
     )
     default_job_timeout: Period = _default(
         timedelta(minutes=20), "Time a run may take before it fails as JobTimeout, a duration."
@@ -197,7 +201,10 @@ class Settings(BaseModel):
         2.0
         """
         return RetryPolicy(
-            self.default_retry_delay, self.retry_backoff_multiplier, self.max_retry_delay
+            self.default_retry_delay,
+            self.retry_backoff_multiplier,
+            self.max_retry_delay,
+            self.retry_jitter,
         )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, field_validator
 
-from headway import Run
+from headway import DoNotRetry, Run
 
 
 class Place(BaseModel):
@@ -113,3 +113,11 @@ def activate(place: Place, run: Run) -> None:
 
 def activate_nobody(place: Place, run: Run) -> None:
     run.activate("nobody", place)
+
+
+def give_up() -> None:
+    raise DoNotRetry("the table is gone")
+
+
+def give() -> list[int]:
+    return [1, 2]

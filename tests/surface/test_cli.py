@@ -517,6 +517,7 @@ def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expec
     process = start(tmp_path, "run", "hello:hw", stdin=-1)
     read_until(process.stdout, "importing")
     process.send_signal(number)
+    process.wait(60)  # with its input still open: the end of that would end it as well
     code, _, err = finish(process)
     assert (code, err) == (expected, "headway: stopped before it had started\n")
 

@@ -31,6 +31,7 @@ class RegisteredWorkflow:
     workflow: Workflow[Any]
     input_type: InputType
     isolation: Isolation | None = None
+    keep_output: bool = False
 
     @property
     def name(self) -> str:
@@ -63,6 +64,8 @@ class Registry:
         steps: Function | Iterable[Function],
         context_type: type,
         isolation: Isolation | None = None,
+        *,
+        keep_output: bool = False,
     ) -> RegisteredWorkflow:
         """Make a workflow known; one function needs no name, a chain of steps does.
 
@@ -78,8 +81,10 @@ class Registry:
         if isolation is not None:
             _check_importable(workflow)
         if known := self._by_name.get(workflow.name):
-            return _unless_isolated_otherwise(_unless_other_code(known, workflow), isolation)
-        registered = RegisteredWorkflow(workflow, _input_type(workflow), isolation)
+            _unless_other_code(known, workflow)
+            return _unless_run_otherwise(known, isolation, keep_output)
+        input_type = _input_type(workflow)
+        registered = RegisteredWorkflow(workflow, input_type, isolation, keep_output)
         self._by_name[workflow.name] = registered
         if len(functions) == 1:
             self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
@@ -175,13 +180,13 @@ def _unless_other_code(known: RegisteredWorkflow, wanted: Workflow[Any]) -> Regi
     return known
 
 
-def _unless_isolated_otherwise(
-    known: RegisteredWorkflow, isolation: Isolation | None
+def _unless_run_otherwise(
+    known: RegisteredWorkflow, isolation: Isolation | None, keep_output: bool
 ) -> RegisteredWorkflow:
-    if known.isolation != isolation:
+    if (known.isolation, known.keep_output) != (isolation, keep_output):
         raise DefinitionError(
-            f"workflow name = {known.name!r}: is already registered with another isolated= or "
-            f"max_memory=; write the same in both places, for example isolated=True"
+            f"workflow name = {known.name!r}: is already registered with another isolated=, "
+            "max_memory= or keep_output=; write the same in both places, for example isolated=True"
         )
     return known
 

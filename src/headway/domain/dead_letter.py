@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+SAID_SO = "the job said that trying again would not help"
+"""The reason of a dead letter whose job raised ``DoNotRetry``."""
+
 
 class DeadLetterStatus(StrEnum):
     """Whether a person has looked at it yet, and what they decided."""

@@ -1,7 +1,7 @@
 """The execution: the record of one attempt, and the states it may move through."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -78,6 +78,8 @@ class FailureCode(StrEnum):
 class Failure:
     """What went wrong, ready to be stored: the step, and the exception as bounded plain text.
 
+    ``final`` says that trying again would not help, ``retry_in`` when it would.
+
     >>> Failure("load", "ValueError", "no rows").step
     'load'
     """
@@ -86,6 +88,8 @@ class Failure:
     type: str
     message: str
     traceback: str = ""
+    final: bool = False
+    retry_in: timedelta | None = None
 
     @property
     def summary(self) -> str:

@@ -177,6 +177,8 @@ class ManifestDispatchView:
     wake_at: datetime | None
     failed_count: int = 0
     last_failed_at: datetime | None = None
+    retry_at: datetime | None = None
+    failed_for_good: bool = False
     has_awaiting_dead_letter: bool = False
     has_queued_work: bool = False
     has_active_execution: bool = False

@@ -186,6 +186,12 @@ Multiplier = Annotated[
     BeforeValidator(_number),
     Rule("must be a number from 1 to 100", 2.0),
 ]
+Fraction = Annotated[
+    float,
+    Field(ge=0, le=1, allow_inf_nan=False),
+    BeforeValidator(_number),
+    Rule("must be a number from 0 to 1", 0.2),
+]
 Period = Annotated[
     timedelta,
     Field(ge=SHORTEST, le=LONGEST),

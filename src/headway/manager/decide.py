@@ -11,7 +11,7 @@ from headway.domain.dependencies import due_by_edges
 from headway.domain.due import Due
 from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import DEPENDENT, DEPENDENTS, DORMANT, ManifestDispatchView
-from headway.domain.retry import retry_delay
+from headway.domain.retry import jittered, retry_delay
 from headway.domain.timing import decide_timing
 
 TROUBLED_PAUSE = timedelta(hours=1)
@@ -85,9 +85,7 @@ def decide(
         return Decision(
             view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=due.skipped_until
         )
-    delay = retry_delay(view.failed_count, view.retry or settings.retry_policy)
-    # Counted from the failure: what is due long after it, a later run say, does not wait again.
-    not_before = (view.last_failed_at or now) + delay
+    delay, not_before = _next_attempt(view, now, settings)
     waits = not_before > now
     return Decision(
         view,
@@ -97,6 +95,22 @@ def decide(
         not_before=not_before if waits else None,
         settle_until=due.skipped_until,
     )
+
+
+def _next_attempt(
+    view: ManifestDispatchView, now: datetime, settings: Settings
+) -> tuple[timedelta, datetime]:
+    """How long a retry waits and until when; the job's own word counts more than the backoff.
+
+    Counted from the failure: what is due long after it, a later run say, does not wait again.
+    """
+    failed_at = view.last_failed_at or now
+    if view.retry_at is not None:
+        return view.retry_at - failed_at, view.retry_at
+    policy = view.retry or settings.retry_policy
+    delay = retry_delay(view.failed_count, policy)
+    delay = jittered(delay, policy, view.external_id, view.failed_count)
+    return delay, failed_at + delay
 
 
 def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from headway.config import Settings
-from headway.domain.dead_letter import dead_letter_reason, failed_too_often
+from headway.domain.dead_letter import SAID_SO, dead_letter_reason, failed_too_often
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import dead_letters, executions, manifests, outcomes, servers
@@ -69,7 +69,7 @@ def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
     letters = [
         dead_letters.NewDeadLetter(
             view.manifest_id,
-            dead_letter_reason(view.failed_count, max_retries(view, env.settings)),
+            _reason(view, env.settings),
             view.failed_count,
         )
         for view in views.values()
@@ -81,9 +81,16 @@ def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
 
 def deserves_dead_letter(view: ManifestDispatchView, settings: Settings) -> bool:
     """Whether a manifest has failed too often and no dead letter says so yet."""
-    return not view.has_awaiting_dead_letter and failed_too_often(
+    hopeless = view.failed_for_good or failed_too_often(
         view.failed_count, max_retries(view, settings)
     )
+    return hopeless and not view.has_awaiting_dead_letter
+
+
+def _reason(view: ManifestDispatchView, settings: Settings) -> str:
+    if view.failed_for_good:
+        return SAID_SO
+    return dead_letter_reason(view.failed_count, max_retries(view, settings))
 
 
 def max_retries(view: ManifestDispatchView, settings: Settings) -> int:

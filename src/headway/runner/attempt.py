@@ -10,6 +10,7 @@ from headway.errors import JobCancelled, StepFailed
 from headway.run import Run
 from headway.runner.cancellation import Cancellation
 from headway.runner.outcome import failed, stopped
+from headway.runner.output import kept
 from headway.workflow import Workflow
 
 
@@ -26,13 +27,17 @@ class Watch(Protocol):
         """Call a sync step."""
 
 
-async def attempt(workflow: Workflow[Run], value: Any, run: Run, watch: Watch) -> Outcome:
+async def attempt(
+    workflow: Workflow[Run], value: Any, run: Run, watch: Watch, *, keep_output: bool
+) -> Outcome:
     """Run *workflow* to whatever end it takes."""
     task = asyncio.current_task()
     assert task is not None
     watch.handle.attach(partial(task.get_loop().call_soon_threadsafe, task.cancel))
     try:
-        await workflow.run(value, run, before_step=watch.before_step, call_sync=watch.call_sync)
+        returned = await workflow.run(
+            value, run, before_step=watch.before_step, call_sync=watch.call_sync
+        )
     except JobCancelled as error:
         return stopped(watch.step, watch.handle.reason, error)
     except asyncio.CancelledError as error:
@@ -45,4 +50,4 @@ async def attempt(workflow: Workflow[Run], value: Any, run: Run, watch: Watch) -
         return failed(watch.step, error)
     finally:
         watch.handle.attach(None)
-    return Outcome(ExecutionState.COMPLETED)
+    return Outcome(ExecutionState.COMPLETED, output=kept(returned, run) if keep_output else None)

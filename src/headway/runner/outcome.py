@@ -2,7 +2,7 @@
 
 from headway.domain.execution import ExecutionState, Failure, FailureCode, Outcome
 from headway.domain.text import describe_exception, printable
-from headway.errors import JobCancelled
+from headway.errors import DoNotRetry, JobCancelled, RetryAfter
 from headway.runner.cancellation import StopReason
 
 STEP_LIMIT = 255
@@ -15,7 +15,14 @@ def failed(step: str, error: BaseException) -> Outcome:
     'no rows'
     """
     type_name, message, traceback = describe_exception(error)
-    failure = Failure(printable(step, STEP_LIMIT), type_name, message, traceback)
+    failure = Failure(
+        printable(step, STEP_LIMIT),
+        type_name,
+        message,
+        traceback,
+        final=isinstance(error, DoNotRetry),
+        retry_in=error.delay if isinstance(error, RetryAfter) else None,
+    )
     return Outcome(ExecutionState.FAILED, failure)
 
 

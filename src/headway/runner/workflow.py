@@ -174,7 +174,9 @@ async def _run_here(state: RunnerState, env: RunnerEnv, watch: StepWatch) -> Out
         _is_cancelled=lambda: watch.handle.requested,
         _activate_many=partial(_activate_many, env, execution),
     )
-    return await attempt(registered.workflow, state.value, run, watch)
+    return await attempt(
+        registered.workflow, state.value, run, watch, keep_output=registered.keep_output
+    )
 
 
 async def _run_elsewhere(
@@ -193,6 +195,7 @@ async def _run_elsewhere(
         attempt=execution.attempt,
         scheduled_for=execution.scheduled_for,
         max_memory=isolation.max_memory,
+        keep_output=registered.keep_output,
     )
 
     async def activate_many(wanted: tuple[tuple[str, Any], ...]) -> int:

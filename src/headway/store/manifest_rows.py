@@ -63,6 +63,7 @@ def _retry_columns(retry: RetryPolicy | None) -> dict[str, Any]:
         "retry_delay_seconds": retry.delay.total_seconds() if retry else None,
         "retry_multiplier": retry.multiplier if retry else None,
         "retry_max_delay_seconds": retry.max_delay.total_seconds() if retry else None,
+        "retry_jitter": retry.jitter if retry else None,
     }
 
 
@@ -102,6 +103,7 @@ def retry_of(row: Any) -> RetryPolicy | None:
         timedelta(seconds=row.retry_delay_seconds),
         row.retry_multiplier,
         timedelta(seconds=row.retry_max_delay_seconds),
+        row.retry_jitter or 0.0,
     )
 
 

@@ -5,11 +5,13 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Row,
     Select,
     Subquery,
     and_,
     any_,
+    cast,
     exists,
     func,
     or_,
@@ -134,6 +136,8 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
         (manifest_state.c.success_seq > 0).label("has_successful_execution"),
         _of_failures(func.count()).label("failed_count"),
         _of_failures(func.max(execution_history.c.finished_at)).label("last_failed_at"),
+        _last_failure(execution_history.c.retry_at).label("retry_at"),
+        _of_failures(func.max(cast(execution_history.c.final, Integer))).label("failed_for_good"),
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
         _active_execution().label("has_active_execution"),
@@ -146,6 +150,15 @@ def _of_failures(what: ColumnElement[Any]) -> ColumnElement[Any]:
 
     Crashes of workers are not failures.
     """
+    return _failures(what).scalar_subquery()
+
+
+def _last_failure(what: ColumnElement[Any]) -> ColumnElement[Any]:
+    newest_first = execution_history.c.id.desc()
+    return _failures(what).order_by(newest_first).limit(1).scalar_subquery()
+
+
+def _failures(what: ColumnElement[Any]) -> Select[tuple[Any]]:
     return (
         select(what)
         .select_from(execution_history)
@@ -155,7 +168,6 @@ def _of_failures(what: ColumnElement[Any]) -> ColumnElement[Any]:
             execution_history.c.state == word(ExecutionState.FAILED),
             execution_history.c.failure_type != word(FailureCode.WORKER_LOST),
         )
-        .scalar_subquery()
     )
 
 
@@ -203,6 +215,8 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         wake_at=row.wake_at,
         failed_count=row.failed_count,
         last_failed_at=row.last_failed_at,
+        retry_at=row.retry_at,
+        failed_for_good=bool(row.failed_for_good),
         has_awaiting_dead_letter=row.has_awaiting_dead_letter,
         has_queued_work=row.has_queued_work,
         has_active_execution=row.has_active_execution,

@@ -222,6 +222,11 @@ def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list
     return [to_execution(row) for row in tx.connection.execute(statement, written)]
 
 
+def _retry_at(tx: Transaction, failure: Failure | None) -> datetime | None:
+    wished = None if failure is None else failure.retry_in
+    return None if wished is None else tx.now + wished
+
+
 def _history_row(tx: Transaction, row: Any, outcome: Outcome) -> dict[str, Any]:
     check_transition(ExecutionState(row.state), outcome.state)
     failure = outcome.failure
@@ -235,4 +240,6 @@ def _history_row(tx: Transaction, row: Any, outcome: Outcome) -> dict[str, Any]:
         "failure_message": failure.message if failure else None,
         "failure_traceback": failure.traceback if failure else None,
         "output": outcome.output,
+        "final": failure is not None and failure.final,
+        "retry_at": _retry_at(tx, failure),
     }

@@ -125,7 +125,9 @@ def _run(job: Job, worker: Worker, handle: Cancellation) -> Outcome:
         return failed("ValidateState", error)
     watch = ProcessWatch(job, worker, handle)
     context = _context(job, worker, handle)
-    return asyncio.run(attempt(registered.workflow, value, context, watch))
+    return asyncio.run(
+        attempt(registered.workflow, value, context, watch, keep_output=job.keep_output)
+    )
 
 
 class ProcessWatch:

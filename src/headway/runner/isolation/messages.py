@@ -21,6 +21,7 @@ class Job:
     attempt: int
     scheduled_for: datetime | None
     max_memory: int | None
+    keep_output: bool
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class Services:
 def pickled(workflow: Workflow[Any]) -> bytes:
     """The steps by their names, for another process to import.
 
-    >>> import json
-    >>> len(pickled(Workflow("parse", (json.loads,), context_type=dict))) > 0
+    >>> from os.path import basename
+    >>> b"basename" in pickled(Workflow("strip", (basename,), context_type=dict))
     True
     """
     functions = tuple(step.function for step in workflow.steps)

@@ -58,6 +58,7 @@ manifest = Table(
     Column("retry_delay_seconds", Float),
     Column("retry_multiplier", Float),
     Column("retry_max_delay_seconds", Float),
+    Column("retry_jitter", Float),
     Column("join_mode", Text),
     Column("when_busy", Text),
     Column("misfire_policy", Text),

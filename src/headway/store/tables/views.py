@@ -10,10 +10,17 @@ from headway.store.types import Instant
 
 view_schema = MetaData()
 
+# Only the manager asks for these, of the history alone.
+UNSEEN = frozenset({"final", "retry_at"})
+
 executions = Table(
     "headway_executions",
     view_schema,
-    *(Column(column.name, column.type) for column in execution_history.columns),
+    *(
+        Column(column.name, column.type)
+        for column in execution_history.columns
+        if column.name not in UNSEEN
+    ),
 )
 
 work_queue_entries = Table(

@@ -186,6 +186,9 @@ execution_history = Table(
     Column("failure_message", Text),
     Column("failure_traceback", Text),
     Column("output", Text),
+    # What the job itself said about trying again: never, or not before.
+    Column("final", Boolean, nullable=False, server_default=false()),
+    Column("retry_at", Instant),
     CheckConstraint(f"state IN ({FINAL_STATES})", name="headway_execution_history_state"),
     CheckConstraint(
         "(state = 'failed') <= (failure_type IS NOT NULL)",

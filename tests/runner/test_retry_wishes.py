@@ -1,0 +1,170 @@
+"""What a job says about trying again, and what it returns."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from headway import DoNotRetry, RetryAfter, RetryPolicy, every
+from headway.domain.execution import ExecutionState
+from headway.domain.retry import jittered
+from headway.errors import DefinitionError
+from headway.store import resolution
+from tests.builders import Scene, reasons
+from tests.runner import isolated_jobs as jobs
+from tests.runner.conftest import StartPool
+
+PROMPTLY = RetryPolicy(delay=timedelta(minutes=1), multiplier=1)
+
+
+def failing_with(scene: Scene, error: Exception, **options: Any) -> None:
+    def fail() -> None:
+        raise error
+
+    scene.app.workflow("fail")(fail)
+    scene.app.schedule("fail", "job", None, every(hours=1), **options)
+    scene.apply()
+    scene.cycle()
+
+
+def test_do_not_retry_makes_a_dead_letter_at_once(scene: Scene) -> None:
+    failing_with(scene, DoNotRetry("the table is gone"), max_retries=5)
+    scene.manage()
+    [letter] = scene.history.dead_letters()
+    assert letter.failures == 1
+    assert letter.reason == "the job said that trying again would not help"
+    assert scene.history.queued() == []
+
+
+def test_once_resolved_it_counts_no_more(scene: Scene) -> None:
+    failing_with(scene, DoNotRetry("the table is gone"), max_retries=5)
+    scene.manage()
+    [letter] = scene.history.dead_letters()
+    with scene.store.writing() as tx:
+        resolution.acknowledge(tx, [letter.id], "it is back")
+    scene.clock.advance(hours=1)
+    scene.manage()
+    assert scene.history.dead_letters() == []
+    assert len(scene.history.queued()) == 1
+
+
+def test_retry_after_waits_as_long_as_the_job_says(scene: Scene) -> None:
+    failing_with(scene, RetryAfter(timedelta(minutes=7), "too many requests"), retry=PROMPTLY)
+    assert reasons(scene.manage())["job"] == "retry 1 after 0:07:00"
+    scene.clock.advance(minutes=6, seconds=59)
+    assert scene.dispatch().dispatched == ()
+    scene.clock.advance(seconds=1)
+    assert len(scene.dispatch().dispatched) == 1
+
+
+def test_the_backoff_is_back_after_an_ordinary_failure(scene: Scene) -> None:
+    errors: list[Exception] = [RetryAfter(timedelta(minutes=7)), ValueError("no rows")]
+
+    def fail() -> None:
+        raise errors.pop(0)
+
+    scene.app.workflow("fail")(fail)
+    scene.app.schedule("fail", "job", None, every(hours=12), retry=PROMPTLY, max_retries=5)
+    scene.apply()
+    scene.cycle()
+    scene.manage()
+    scene.clock.advance(minutes=7)
+    scene.dispatch()
+    scene.run()
+    assert reasons(scene.manage())["job"] == "retry 2 after 0:01:00"
+
+
+def test_at_once_means_at_once(scene: Scene) -> None:
+    failing_with(scene, RetryAfter(timedelta(0)))
+    scene.manage()
+    assert len(scene.dispatch().dispatched) == 1
+
+
+def test_retry_after_counts_as_a_failure(scene: Scene) -> None:
+    failing_with(scene, RetryAfter(timedelta(0)), max_retries=1)
+    scene.manage()
+    assert len(scene.history.dead_letters()) == 1
+
+
+@pytest.mark.parametrize("delay", [-timedelta(seconds=1), timedelta(days=10_000), 5, "5m"])
+def test_a_delay_that_is_none_is_refused_where_it_is_written(delay: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"RetryAfter delay = .*must be a timedelta from 0"):
+        RetryAfter(delay)
+
+
+def test_jitter_spreads_what_failed_together_and_never_shortens_a_wait(scene: Scene) -> None:
+    spread = RetryPolicy(delay=timedelta(minutes=10), jitter=0.5)
+    for number in range(20):
+        scene.app.schedule("work", f"job-{number}", None, every(hours=12), retry=spread)
+    scene.failing = {f"job-{number}" for number in range(20)}
+    scene.configure(max_active_jobs=None)
+    scene.apply()
+    scene.cycle()
+    told = reasons(scene.manage())
+    assert len(set(told.values())) > 10
+    scene.clock.advance(minutes=10)
+    early = len(scene.dispatch().dispatched)
+    scene.clock.advance(minutes=5)
+    assert 0 <= early < 20 and early + len(scene.dispatch().dispatched) == 20
+
+
+def test_without_jitter_a_wait_is_the_formula() -> None:
+    wait = timedelta(minutes=10)
+    assert jittered(wait, RetryPolicy(), "load", 3) == wait
+
+
+@pytest.mark.parametrize("jitter", [-0.1, 1.1, float("nan"), True, "0.5"])
+def test_a_jitter_that_is_none_is_refused(jitter: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"retry jitter .*must be a number from 0 to 1"):
+        RetryPolicy(jitter=jitter)
+
+
+def output_of(scene: Scene, returned: Any) -> str | None:
+    scene.app.workflow("give", keep_output=True)(lambda: returned)
+    execution_id = scene.pending("give")
+    scene.run()
+    ended = scene.execution(execution_id)
+    assert ended.state is ExecutionState.COMPLETED
+    return ended.output
+
+
+def test_output_is_kept_when_asked_for(scene: Scene) -> None:
+    assert output_of(scene, {"rows": 7, "named": jobs.Place(folder="x")}) == (
+        '{"rows":7,"named":{"folder":"x"}}'
+    )
+
+
+def test_output_is_not_kept_otherwise(scene: Scene) -> None:
+    scene.app.workflow("give")(lambda: 7)
+    execution_id = scene.pending("give")
+    scene.run()
+    assert scene.execution(execution_id).output is None
+
+
+@pytest.mark.parametrize("returned", [object(), float("nan"), "x" * 300_000, {"\ud800": 1}])
+def test_what_cannot_be_kept_is_no_failure_but_is_said(
+    scene: Scene, returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "headway.run"):
+        output = output_of(scene, returned)
+    told = [one.getMessage() for one in caplog.records if "not kept" in one.getMessage()]
+    assert (output is None and len(told) == 1) or (output is not None and not told)
+
+
+def test_an_isolated_run_says_both_too(scene: Scene, start_pool: StartPool) -> None:
+    scene.app.workflow("final", steps=(jobs.give_up,), isolated=True)
+    scene.app.workflow("give", steps=(jobs.give,), isolated=True, keep_output=True)
+    scene.app.schedule("final", "job", None, every(hours=1), max_retries=5)
+    scene.apply()
+    scene.manage()
+    scene.dispatch()
+    kept = scene.pending("give")
+    start_pool()
+    scene.events.wait_for("execution.failed")
+    scene.events.wait_for("execution.completed")
+    assert scene.execution(kept).output == "[1,2]"
+    scene.manage()
+    assert [letter.failures for letter in scene.history.dead_letters()] == [1]
