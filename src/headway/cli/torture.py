@@ -1,0 +1,63 @@
+"""``headway torture``: kills, pauses and restarts, and whether everything held."""
+
+import random
+from typing import Annotated
+
+import typer
+
+from headway.torture.facts import Facts
+from headway.torture.invariants import INVARIANTS, SHOWN, breaches, noticed_after
+from headway.torture.mutations import checked
+from headway.torture.plan import Plan
+from headway.torture.run import torture as run_torture
+
+FAILURE = 1
+
+
+def torture(
+    minutes: Annotated[
+        float, typer.Option(min=0.5, max=240, help="How long there are load and faults.")
+    ] = 5.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draw the same faults again. Default: a new one.")
+    ] = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            help="A PostgreSQL database for this alone, instead of a server of our own; "
+            "it is not restarted then."
+        ),
+    ] = None,
+    mutation: Annotated[
+        str | None,
+        typer.Option("--break", metavar="NAME", help="Break headway on purpose; must be noticed."),
+    ] = None,
+) -> None:
+    """Run a deployment on PostgreSQL through kill -9, SIGSTOP, lost sessions and restarts of the
+    database, and check that nothing was lost, done twice or over a limit."""
+    chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
+    typer.echo(f"seed {chosen}")
+    found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation))
+    typer.echo(_summary(found))
+    broken = breaches(found)
+    for name, told in broken.items():
+        typer.echo(f"BROKEN {name}: {len(told)}")
+        for sentence in told[:SHOWN]:
+            typer.echo(f"  {sentence}")
+    if broken:
+        typer.echo(f"seed {chosen}: {len(broken)} of {len(INVARIANTS)} invariants do not hold")
+        raise typer.Exit(FAILURE)
+    typer.echo(f"seed {chosen}: all {len(INVARIANTS)} invariants hold")
+
+
+def _summary(facts: Facts) -> str:
+    counted = {what: len(facts.noted(what)) for what in ("killed", "stopped", "terminated", "down")}
+    ended = sum(1 for line in facts.noted("fault") if line.words[0] == "session_ended")
+    waits = sorted(noticed_after(facts))
+    noticed = f", noticed after {waits[int(0.99 * (len(waits) - 1))]:.1f} s (p99)" if waits else ""
+    return (
+        f"{len(facts.executions)} executions; {counted['killed']} killed{noticed}, "
+        f"{counted['stopped']} stopped, {counted['terminated']} told to end, "
+        f"{counted['down']} restarts of the database, {ended} sessions ended; "
+        f"{len(facts.noted('execution.refused'))} late writes refused"
+    )

@@ -1,0 +1,152 @@
+"""The application under torture: every body notes its start and its end."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from headway.definition.app import Headway
+from headway.domain.manifest import Group
+from headway.domain.retry import RetryPolicy
+from headway.domain.schedule import every
+from headway.run import Run
+from headway.torture.evidence import Notebook
+from headway.torture.plan import CAPS, GLOBAL_CAP, Plan
+
+RETRY = RetryPolicy(delay=timedelta(seconds=1), multiplier=1.0)
+TICK = every(seconds=2, fixed_rate=True)
+
+
+class Work(BaseModel):
+    """A piece of work: its number, unique in a run, and how long it takes."""
+
+    number: int
+    seconds: float = 0.0
+
+
+class Bodies:
+    """What the jobs do, besides noting it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._notes = Notebook(folder)
+
+    def _start(self, run: Run, number: object) -> None:
+        self._notes.note("start", run.execution_id, number, run.manifest or "-")
+
+    def _end(self, run: Run, number: object) -> None:
+        self._notes.note("end", run.execution_id, number, run.manifest or "-")
+
+    def tick(self, run: Run) -> None:
+        """One occurrence of a schedule."""
+        number = f"{run.manifest}@{run.scheduled_for and run.scheduled_for.isoformat()}"
+        self._start(run, number)
+        self._end(run, number)
+
+    async def nap(self, work: Work, run: Run) -> None:
+        """Takes its time; hears when it is asked to stop."""
+        self._start(run, work.number)
+        await asyncio.sleep(work.seconds)
+        self._end(run, work.number)
+
+    def plod(self, work: Work, run: Run) -> None:
+        """Takes its time in a thread, and hears nothing."""
+        self._start(run, work.number)
+        time.sleep(work.seconds)
+        self._end(run, work.number)
+
+    def flaky(self, run: Run) -> None:
+        """Fails first, then succeeds."""
+        number = f"{run.manifest}#{run.attempt}"
+        self._start(run, number)
+        if not (failed := self._folder / f"{run.manifest}.failed").exists():
+            failed.touch()
+            raise RuntimeError("not yet")
+        self._end(run, number)
+
+    def hopeless(self, run: Run) -> None:
+        """Fails always."""
+        self._start(run, run.manifest)
+        raise RuntimeError("never")
+
+    def poison(self, run: Run) -> None:
+        """Takes its worker along."""
+        self._start(run, run.manifest)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def link(self, run: Run) -> None:
+        """One link of a chain."""
+        self._start(run, run.manifest)
+        self._end(run, run.manifest)
+
+    def wake_sleepers(self, run: Run) -> None:
+        """Activates a dormant dependent with its own number."""
+        self._start(run, run.manifest)
+        sleeper = f"sleeper-{run.execution_id % 4}"
+        if run.activate(sleeper, Work(number=-run.execution_id)):
+            self._notes.note("activated", -run.execution_id, sleeper)
+        self._end(run, run.manifest)
+
+
+def build(url: str, folder: Path, plan: Plan) -> Headway:
+    """The application, the same in every process."""
+    hw = Headway(
+        "torture",
+        database_url=url,
+        server_lease=timedelta(seconds=plan.lease),
+        max_active_jobs=GLOBAL_CAP,
+        max_crashes=plan.max_crashes,
+        worker_count=plan.slots,
+        manager_polling_interval=timedelta(seconds=1),
+        dispatcher_polling_interval=timedelta(seconds=1),
+        shutdown_timeout=timedelta(seconds=2),
+        max_work_queue_entries_per_cycle=None,
+    )
+    _register(hw, Bodies(folder))
+    _declare(hw, plan)
+    return hw
+
+
+def _register(hw: Headway, bodies: Bodies) -> None:
+    for name in ("tick", "nap", "plod", "flaky", "hopeless", "poison", "link", "wake_sleepers"):
+        hw.workflow(name)(getattr(bodies, name))
+
+
+def _declare(hw: Headway, plan: Plan) -> None:
+    groups = [Group(f"cap-{cap}", max_active_jobs=cap) for cap in CAPS for _ in range(cap)]
+    loose = Group("loose", max_active_jobs=GLOBAL_CAP)
+    often: Callable[..., object] = partial(hw.schedule, schedule=TICK, misfire="catch_up")
+    for number in range(plan.tickers):
+        often("tick", f"tick-{number}", group=groups[number % len(groups)], catch_up_limit=10_000)
+    for number in range(plan.capped):
+        group = groups[number % len(groups)]
+        hw.schedule("nap", f"capped-{number}", Work(number=0), group=group)
+    for number in range(plan.flaky):
+        hw.schedule("flaky", f"flaky-{number}", every(hours=1), group=loose, retry=RETRY)
+    for number in range(plan.hopeless):
+        hw.schedule(
+            "hopeless",
+            f"hopeless-{number}",
+            every(hours=1),
+            group=loose,
+            retry=RETRY,
+            max_retries=2,
+        )
+    for number in range(plan.poisonous):
+        hw.schedule("poison", f"poison-{number}", group=loose)
+    for number in range(plan.chains):
+        chain = hw.schedule("link", f"chain-{number}-a", every(seconds=5), group=loose)
+        chain.then_include("link", f"chain-{number}-b", group=loose).then_include(
+            "link", f"chain-{number}-c", group=loose
+        )
+    activating = hw.schedule("wake_sleepers", "alarm", every(seconds=3), group=loose)
+    for number in range(4):
+        activating.include(
+            "nap", f"sleeper-{number}", Work(number=0), group=loose, dormant=True, when_busy="keep"
+        )

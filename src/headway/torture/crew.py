@@ -1,0 +1,171 @@
+"""The processes of a tortured deployment: started, killed, stopped and told to end."""
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from headway.observe import Event
+from headway.service import Service
+from headway.torture import mutations
+from headway.torture.application import build
+from headway.torture.evidence import Notebook
+from headway.torture.plan import Plan
+from headway.wakeups import Role
+
+SCHEDULER = (Role.MANAGER, Role.DISPATCHER)
+WORKER = (Role.WORKER,)
+
+# Forked from a process that has imported everything: a killed one is replaced at once.
+FORKS = multiprocessing.get_context("forkserver")
+
+NOTED = frozenset({"loop.failed", "execution.refused", "server.dead", "server.buried"})
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What every process is told."""
+
+    url: str
+    folder: Path
+    plan: Plan
+    mutation: str | None = None
+
+
+def serve(deployment: Deployment, roles: tuple[Role, ...]) -> None:
+    """Be one process of the deployment until SIGTERM, or until the torturer is gone."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log = deployment.folder / "log"
+    logging.basicConfig(filename=log, level=logging.WARNING)
+    sys.stderr = log.open("a", buffering=1)
+    mutations.apply(deployment.mutation)
+    app = build(deployment.url, deployment.folder, deployment.plan)
+    app.observer.subscribe(_noting(Notebook(deployment.folder)))
+    service = Service(app, roles)
+    service.start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    stop.wait()
+    service.stop()
+    os._exit(0)
+
+
+def _noting(notes: Notebook) -> Callable[[Event], None]:
+    def note(event: Event) -> None:
+        if event.name == "manager.cycle":
+            notes.note("led")
+        elif event.name == "service.started":
+            notes.note("serves", event.fields["owner"])
+        elif event.name in NOTED:
+            told = event.fields.get("error") or event.fields.get("owner") or ""
+            again = event.fields.get("again", "")
+            notes.note(event.name, event.fields.get("execution_id", "-"), told, again)
+
+    return note
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+@dataclass
+class Member:
+    """One process, and whether somebody has stopped it."""
+
+    roles: tuple[Role, ...]
+    process: ForkServerProcess
+    stopped_until: float = 0.0
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        assert self.process.pid is not None
+        return self.process.pid
+
+
+@dataclass
+class Crew:
+    """Everybody on duty; whoever is killed or told to end is replaced."""
+
+    deployment: Deployment
+    notes: Notebook
+    members: list[Member] = field(default_factory=list)
+    leaving: list[Member] = field(default_factory=list)
+
+    def start(self, roles: tuple[Role, ...]) -> None:
+        """Start one more."""
+        process = FORKS.Process(target=serve, args=(self.deployment, roles), daemon=True)
+        process.start()
+        self.members.append(Member(roles, process))
+        self.notes.note("started", process.pid, "+".join(roles))
+
+    def kill(self, member: Member) -> None:
+        """SIGKILL, and another takes its place."""
+        self.members.remove(member)
+        member.process.kill()
+        member.process.join()
+        self.notes.note("killed", member.pid)
+        self.start(member.roles)
+
+    def replace_dead(self) -> None:
+        """Replace those a job has killed; whoever ends in another way is noted."""
+        for member in [one for one in self.members if not one.process.is_alive()]:
+            self.members.remove(member)
+            by_signal = member.process.exitcode == -signal.SIGKILL
+            self.notes.note("killed" if by_signal else "exited", member.pid)
+            self.start(member.roles)
+
+    def stop(self, member: Member, seconds: float) -> None:
+        """SIGSTOP, until :meth:`resume` finds that the time is over."""
+        os.kill(member.pid, signal.SIGSTOP)
+        member.stopped_until = time.time() + seconds
+        self.notes.note("stopped", member.pid, seconds)
+
+    def resume(self, *, everybody: bool = False) -> None:
+        """SIGCONT for those whose time is over."""
+        for member in self.members:
+            if member.stopped_until and (everybody or member.stopped_until <= time.time()):
+                os.kill(member.pid, signal.SIGCONT)
+                member.stopped_until = 0.0
+                self.notes.note("resumed", member.pid)
+
+    def terminate(self, member: Member) -> None:
+        """SIGTERM: it may finish what it runs; another takes its place."""
+        self.members.remove(member)
+        self.leaving.append(member)
+        member.process.terminate()
+        self.notes.note("terminated", member.pid)
+        self.start(member.roles)
+
+    def reap(self) -> None:
+        """Note how those who were told to end did."""
+        for member in [one for one in self.leaving if not one.process.is_alive()]:
+            self.leaving.remove(member)
+            self.notes.note("left", member.pid, member.process.exitcode)
+
+    def disband(self) -> None:
+        """End everybody."""
+        for member in (*self.members, *self.leaving):
+            with contextlib.suppress(OSError):
+                member.process.kill()
+            member.process.join()
+        self.members.clear()
+        self.leaving.clear()
+
+
+def preload() -> None:
+    """Have the processes' common parent import what they need."""
+    FORKS.set_forkserver_preload(["headway.torture.crew", "psycopg"])

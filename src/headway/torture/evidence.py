@@ -1,0 +1,57 @@
+"""What the tortured processes leave in files: it does not pass through the database under test.
+
+Each process appends to a file of its own, one line per write, so that a kill cuts nothing short
+but the line it was about to write.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened: when by the clock all processes share, in which, what, and words."""
+
+    moment: float
+    pid: int
+    what: str
+    words: tuple[str, ...]
+
+
+class Notebook:
+    """The file of this process.
+
+    >>> Notebook(Path("evidence")).note("start", 7, "tick-1")  # doctest: +SKIP
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pid = 0
+        self._file = -1
+
+    def note(self, what: str, *words: object) -> None:
+        """Append one line, in one write."""
+        if self._pid != os.getpid():
+            self._open()
+        text = " ".join("_".join(str(word).split()) or "-" for word in words)
+        os.write(self._file, f"{time.time():.6f} {self._pid} {what} {text}".rstrip().encode() + b"\n")
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        path = self._folder / f"{self._pid}.notes"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def read(folder: Path) -> list[Line]:
+    """Everything all processes noted, in the order it happened."""
+    return sorted(_lines(folder), key=lambda line: line.moment)
+
+
+def _lines(folder: Path) -> Iterator[Line]:
+    for path in folder.glob("*.notes"):
+        for text in path.read_text().splitlines():
+            moment, pid, what, *words = text.split(" ")
+            yield Line(float(moment), int(pid), what, tuple(words))

@@ -1,0 +1,172 @@
+"""Ways to break headway on purpose: each must turn the chaos run red, or the run shows nothing.
+
+Each replaces one part of a process by a version that lacks what protects it.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headway.definition.app import Headway
+from headway.domain.execution import ExecutionState, Outcome
+from headway.domain.work_queue import NewEntry, Source
+from headway.errors import DefinitionError
+from headway.lease import LeaseKeeper
+from headway.orphans import OrphanSweep, Swept
+from headway.store import cancelling, engine, executions, outcomes, reading, settling, work_queue
+from headway.store.damage import drop_the_rule_of_one_queued_entry
+from headway.store.engine import Lock, Store
+
+A_WHILE = 3600.0
+
+
+def no_fence() -> None:
+    """A zombie's result is written to whichever attempt of its work is running now."""
+    finish = outcomes.finish
+
+    def unfenced(tx: Any, owner: str, ended: Mapping[int, Outcome]) -> Any:
+        recorded = finish(tx, owner, ended)
+        for key in ended.keys() - {one.id for one in recorded}:
+            mine = executions.find(tx, key)
+            for other in reading.list_executions(tx, states=[ExecutionState.IN_PROGRESS]):
+                if mine is not None and other.entry_id == mine.entry_id and other.owner:
+                    finish(tx, other.owner, {other.id: ended[key]})
+        return recorded
+
+    _replace(outcomes, "finish", unfenced)
+
+
+def no_dispatch_lock() -> None:
+    """Every dispatcher counts and claims without waiting for the others."""
+    _lead_without(Lock.DISPATCH)
+    count = executions.count_active
+
+    def count_and_dawdle(tx: Any, excluded: Any) -> Any:
+        counted = count(tx, excluded)
+        time.sleep(random.uniform(0.0, 0.05))
+        return counted
+
+    _replace(executions, "count_active", count_and_dawdle)
+
+
+def application_clock() -> None:
+    """Leases are judged by clocks that differ from process to process."""
+    skew = timedelta(seconds=random.choice((-60, 0, 60)))
+
+    def open_store(app: Headway, **_: Any) -> Store:
+        return Store(app.database_url, clock=lambda: datetime.now(UTC) + skew)
+
+    _replace(Headway, "open_store", open_store)
+
+
+def no_unique_index() -> None:
+    """Two managers at once, and no index to refuse the second entry."""
+    _lead_without(Lock.MANAGE)
+    enqueue = work_queue.enqueue_each
+
+    def dawdle_and_enqueue(tx: Any, entries: Any) -> Any:
+        time.sleep(random.uniform(0.0, 0.2))
+        return enqueue(tx, entries)
+
+    _replace(work_queue, "enqueue_each", dawdle_and_enqueue)
+
+
+def no_beat() -> None:
+    """Nobody says that it lives."""
+    _replace(LeaseKeeper, "beat", lambda keeper: A_WHILE)
+
+
+def finish_in_two() -> None:
+    """The end of a run and what follows from it are not one transaction: some get only half."""
+    settle = settling.settle_ended
+
+    def settle_most(tx: Any, ended: Any) -> None:
+        if random.random() > 0.05:
+            settle(tx, ended)
+
+    _replace(outcomes, "settle_ended", settle_most)
+
+
+def cancel_ignored() -> None:
+    """Whoever cancels is told that it is done, and nothing is."""
+    _replace(cancelling, "_cancel_entries", lambda tx, chosen, reason: 1)
+    _replace(outcomes, "cancel_pending", lambda tx, chosen, reason: [])
+    _replace(executions, "ask_to_stop", lambda tx, chosen, reason: 0)
+
+
+def double_release() -> None:
+    """What a dead worker ran is queued again twice."""
+    requeue = work_queue.requeue
+
+    def requeue_twice(tx: Any, rows: Any, crashed: Any = frozenset()) -> None:
+        requeue(tx, rows, crashed=crashed)
+        again = [
+            NewEntry(row.workflow, Source.AD_HOC, row.input, row.input_type)
+            for row in rows
+            if row.id in crashed and row.manifest_id is None
+        ]
+        work_queue.enqueue(tx, again)
+
+    _replace(outcomes, "requeue", requeue_twice)
+
+
+def no_sweep() -> None:
+    """Nobody looks for the runs of the dead."""
+    _replace(OrphanSweep, "run_once", lambda sweep: Swept())
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    one.__name__: one
+    for one in (
+        no_fence,
+        no_dispatch_lock,
+        application_clock,
+        no_unique_index,
+        no_beat,
+        finish_in_two,
+        cancel_ignored,
+        double_release,
+        no_sweep,
+    )
+}
+
+
+def checked(name: str | None) -> str | None:
+    """Return *name* if there is such a mutation.
+
+    >>> checked("no_beat")
+    'no_beat'
+    """
+    if name is not None and name not in MUTATIONS:
+        raise DefinitionError(
+            f"mutation = {name!r}: must be one of {', '.join(MUTATIONS)}; for example no_beat"
+        )
+    return name
+
+
+def apply(name: str | None) -> None:
+    """Break this process."""
+    if name is not None:
+        MUTATIONS[name]()
+
+
+def damage(store: Store, name: str | None) -> None:
+    """Break the database as well, if that belongs to it."""
+    if name == no_unique_index.__name__:
+        with store.writing() as tx:
+            drop_the_rule_of_one_queued_entry(tx)
+
+
+def _lead_without(lock: Lock) -> None:
+    ask = engine._try_lock
+
+    def pretend(connection: Any, wanted: Lock, seconds: int, patience: int) -> bool:
+        return ask(connection, wanted, seconds, patience) or wanted is lock
+
+    _replace(engine, "_try_lock", pretend)
+
+
+def _replace(whose: object, name: str, by: Any) -> None:
+    setattr(whose, name, by)

@@ -1,0 +1,87 @@
+"""How a chaos run goes: its load and its faults, drawn from a seed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+
+CAPS = (1, 2, 5, 8, 13)
+GLOBAL_CAP = 24
+
+WARM_UP = 10.0
+
+
+class Fault(StrEnum):
+    """What is done to the deployment."""
+
+    KILL_WORKER = "kill -9 of a worker"
+    KILL_SCHEDULER = "kill -9 of a scheduler"
+    LONG_STOP = "SIGSTOP for three leases"
+    SHORT_STOP = "SIGSTOP for a moment"
+    TERMINATE = "SIGTERM"
+    RESTART_FAST = "database restarted, fast"
+    RESTART_IMMEDIATE = "database restarted, immediate"
+    KILL_DATABASE = "database killed"
+    END_SESSION = "session ended"
+
+
+# Per minute of faults.
+RATES = {
+    Fault.KILL_WORKER: 15.0,
+    Fault.KILL_SCHEDULER: 7.0,
+    Fault.LONG_STOP: 4.4,
+    Fault.SHORT_STOP: 4.0,
+    Fault.TERMINATE: 5.0,
+    Fault.RESTART_FAST: 0.8,
+    Fault.RESTART_IMMEDIATE: 0.8,
+    Fault.KILL_DATABASE: 0.6,
+    Fault.END_SESSION: 44.0,
+}
+NEEDS_OWN_SERVER = frozenset({Fault.RESTART_FAST, Fault.RESTART_IMMEDIATE, Fault.KILL_DATABASE})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: how long, how many of what, and the seed everything is drawn from.
+
+    >>> Plan(seed=7, minutes=5).schedulers
+    4
+    """
+
+    seed: int
+    minutes: float
+    schedulers: int = 4
+    workers: int = 6
+    slots: int = 4
+    lease: float = 6.0
+    max_crashes: int = 5
+    tickers: int = 40
+    capped: int = 60
+    flaky: int = 20
+    hopeless: int = 5
+    poisonous: int = 2
+    chains: int = 4
+    jobs_per_second: float = 45.0
+
+    @property
+    def seconds(self) -> float:
+        """How long there are load and faults."""
+        return self.minutes * 60
+
+    def faults(self, *, own_server: bool) -> list[tuple[float, Fault]]:
+        """When what is done, in order.
+
+        >>> [fault for _, fault in Plan(seed=7, minutes=0).faults(own_server=True)]
+        []
+        """
+        chance = Random(f"{self.seed}:faults")
+        wanted = [fault for fault in Fault if own_server or fault not in NEEDS_OWN_SERVER]
+        drawn = [
+            (chance.uniform(WARM_UP, self.seconds), fault)
+            for fault in wanted
+            for _ in range(_times(RATES[fault], self.seconds - WARM_UP))
+        ]
+        return sorted(drawn)
+
+
+def _times(per_minute: float, seconds: float) -> int:
+    return max(0, round(per_minute * seconds / 60))
