@@ -1,6 +1,6 @@
-"""Many real processes on one database: managers to be killed and stopped, and one that works.
+"""Many real processes on one database: crews to be killed and stopped, and those that stay.
 
-They are forked from a server that has imported headway already: a killed manager is replaced in a
+They are forked from a server that has imported headway already: a killed process is replaced in a
 few milliseconds instead of a second.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway import Headway
 from headway.observe import Event
@@ -35,7 +36,7 @@ async def nothing() -> None:
 
 def manage(url: str, log: Path) -> None:
     """A process with the manager's role."""
-    _serve(Headway("fleet-manager", database_url=url), Role.MANAGER, log=log)
+    serve(Headway("fleet-manager", database_url=url), Role.MANAGER, log=log)
 
 
 def manage_without_lock(url: str, log: Path) -> None:
@@ -72,10 +73,12 @@ def work(url: str, log: Path) -> None:
         max_queued_jobs_per_cycle=None,
     )
     app.workflow("nothing")(nothing)
-    _serve(app, Role.DISPATCHER, Role.WORKER, log=log)
+    serve(app, Role.DISPATCHER, Role.WORKER, log=log)
 
 
-def _serve(app: Headway, *roles: Role, log: Path) -> None:
+def serve(app: Headway, *roles: Role, log: Path) -> None:
+    """Be a process with these roles until the test ends, and log what fails."""
+
     def note(event: Event) -> None:
         if event.name == "loop.failed":
             _note(log, f"failed {event.fields['loop']} {event.fields['error']}")
@@ -92,6 +95,13 @@ def _note(log: Path, line: str) -> None:
         file.write(f"{os.getpid()} {line}\n")
 
 
+class Kill(NamedTuple):
+    """A process that is dead since this moment of the clock all processes share, in nanoseconds."""
+
+    pid: int
+    moment: int
+
+
 class Fleet:
     """The processes started on one database, all gone at the end."""
 
@@ -99,7 +109,8 @@ class Fleet:
         self.url = url
         self.log = folder / "log"
         self.log.touch()
-        self.managers: list[ForkServerProcess] = []
+        self.crew: list[ForkServerProcess] = []
+        self.kills: list[Kill] = []
         self._stopped: set[int] = set()
         self._all: list[ForkServerProcess] = []
 
@@ -109,38 +120,41 @@ class Fleet:
         self._all.append(process)
         return process
 
-    def start_managers(self, count: int, role: Callable[[str, Path], None] = manage) -> None:
+    def start_crew(self, count: int, role: Callable[[str, Path], None] = manage) -> None:
+        """Those of one role, of whom any may be killed or stopped."""
         self._role = role
-        self.managers = [self.start(role) for _ in range(count)]
+        self.crew = [self.start(role) for _ in range(count)]
 
     def kill_one(self, chance: Random) -> None:
         """SIGKILL, and another one takes its place."""
-        place = chance.randrange(len(self.managers))
-        victim = self.managers[place]
+        place = chance.randrange(len(self.crew))
+        victim = self.crew[place]
         assert victim.is_alive(), f"it ended by itself, {victim.exitcode}:\n{self.log.read_text()}"
         victim.kill()
         victim.join()
+        assert victim.pid is not None
+        self.kills.append(Kill(victim.pid, time.monotonic_ns()))
         self._stopped.discard(place)
-        self.managers[place] = self.start(self._role)
+        self.crew[place] = self.start(self._role)
 
     def stop_one(self, chance: Random) -> None:
         """SIGSTOP one that is going."""
-        place = chance.choice(sorted({*range(len(self.managers))} - self._stopped))
-        self.signal(self.managers[place], signal.SIGSTOP)
+        place = chance.choice(sorted({*range(len(self.crew))} - self._stopped))
+        self.signal(self.crew[place], signal.SIGSTOP)
         self._stopped.add(place)
 
     def wake_one(self) -> None:
         """SIGCONT one that was stopped, unless it was killed since."""
         if self._stopped:
-            self.signal(self.managers[self._stopped.pop()], signal.SIGCONT)
+            self.signal(self.crew[self._stopped.pop()], signal.SIGCONT)
 
     def signal(self, process: ForkServerProcess, number: signal.Signals) -> None:
         assert process.pid is not None
         os.kill(process.pid, number)
 
     def all_alive(self) -> bool:
-        """Whether no manager ended but those that were killed."""
-        return all(manager.is_alive() for manager in self.managers)
+        """Whether nobody of the crew ended but those that were killed."""
+        return all(process.is_alive() for process in self.crew)
 
     def said(self, what: str, process: ForkServerProcess | None = None) -> list[str]:
         """The lines of the log that begin with *what*, without it."""

@@ -120,7 +120,7 @@ def survive(
 @pytest.mark.timeout(600)
 def test_eight_managers_on_postgresql_for_a_minute(fleet: Fleet, store: Store) -> None:
     fleet.start(work)
-    fleet.start_managers(8)
+    fleet.start_crew(8)
 
     ledger = survive(fleet, store, some_jobs(2000), seconds=60, kills=55, stops=6)
 
@@ -131,7 +131,7 @@ def test_eight_managers_on_postgresql_for_a_minute(fleet: Fleet, store: Store) -
 @pytest.mark.timeout(300)
 def test_without_the_lock_the_rows_and_the_index_hold_the_line(fleet: Fleet, store: Store) -> None:
     fleet.start(work)
-    fleet.start_managers(4, manage_without_lock)
+    fleet.start_crew(4, manage_without_lock)
 
     with store.leading(Lock.MANAGE, seconds=600) as leader:
         assert leader is not None, "whoever asks for the lock now does not get it"
@@ -142,7 +142,7 @@ def test_without_the_lock_the_rows_and_the_index_hold_the_line(fleet: Fleet, sto
 @pytest.mark.timeout(300)
 def test_two_managers_on_one_sqlite_file(fleet: Fleet, store: Store) -> None:
     fleet.start(work)
-    fleet.start_managers(2)
+    fleet.start_crew(2)
 
     survive(fleet, store, some_jobs(100, mostly=2), seconds=10, kills=10)
 
