@@ -1,6 +1,7 @@
 """``headway torture``: kills, pauses and restarts, and whether everything held."""
 
 import random
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,10 @@ def torture(
             "it is not restarted then."
         ),
     ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the evidence and the log in this new folder."),
+    ] = None,
     mutation: Annotated[
         str | None,
         typer.Option("--break", metavar="NAME", help="Break headway on purpose; must be noticed."),
@@ -37,7 +42,7 @@ def torture(
     database, and check that nothing was lost, done twice or over a limit."""
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     typer.echo(f"seed {chosen}")
-    found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation))
+    found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation), keep)
     typer.echo(_summary(found))
     broken = breaches(found)
     for name, told in broken.items():

@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -37,61 +38,59 @@ class Bodies:
         self._folder = folder
         self._notes = Notebook(folder)
 
-    def _start(self, run: Run, number: object) -> None:
-        self._notes.note("start", run.execution_id, number, run.manifest or "-")
-
-    def _end(self, run: Run, number: object) -> None:
-        self._notes.note("end", run.execution_id, number, run.manifest or "-")
+    @contextmanager
+    def _noted(self, run: Run, number: object) -> Iterator[None]:
+        """However the body ends, it says so; only a kill leaves it without a word."""
+        told = (run.execution_id, number, run.manifest or "-")
+        self._notes.note("start", *told)
+        try:
+            yield
+        finally:
+            self._notes.note("end", *told)
 
     def tick(self, run: Run) -> None:
         """One occurrence of a schedule."""
-        number = f"{run.manifest}@{run.scheduled_for and run.scheduled_for.isoformat()}"
-        self._start(run, number)
-        self._end(run, number)
+        with self._noted(run, f"{run.manifest}@{run.scheduled_for}"):
+            return
 
     async def nap(self, work: Work, run: Run) -> None:
         """Takes its time; hears when it is asked to stop."""
-        self._start(run, work.number)
-        await asyncio.sleep(work.seconds)
-        self._end(run, work.number)
+        with self._noted(run, work.number):
+            await asyncio.sleep(work.seconds)
 
     def plod(self, work: Work, run: Run) -> None:
         """Takes its time in a thread, and hears nothing."""
-        self._start(run, work.number)
-        time.sleep(work.seconds)
-        self._end(run, work.number)
+        with self._noted(run, work.number):
+            time.sleep(work.seconds)
 
     def flaky(self, run: Run) -> None:
         """Fails first, then succeeds."""
-        number = f"{run.manifest}#{run.attempt}"
-        self._start(run, number)
-        if not (failed := self._folder / f"{run.manifest}.failed").exists():
-            failed.touch()
-            raise RuntimeError("not yet")
-        self._end(run, number)
+        with self._noted(run, run.manifest):
+            if not (failed := self._folder / f"{run.manifest}.failed").exists():
+                failed.touch()
+                raise RuntimeError("not yet")
 
     def hopeless(self, run: Run) -> None:
         """Fails always."""
-        self._start(run, run.manifest)
-        raise RuntimeError("never")
+        with self._noted(run, run.manifest):
+            raise RuntimeError("never")
 
     def poison(self, run: Run) -> None:
         """Takes its worker along."""
-        self._start(run, run.manifest)
-        os.kill(os.getpid(), signal.SIGKILL)
+        with self._noted(run, run.manifest):
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def link(self, run: Run) -> None:
         """One link of a chain."""
-        self._start(run, run.manifest)
-        self._end(run, run.manifest)
+        with self._noted(run, run.manifest):
+            return
 
     def wake_sleepers(self, run: Run) -> None:
         """Activates a dormant dependent with its own number."""
-        self._start(run, run.manifest)
-        sleeper = f"sleeper-{run.execution_id % 4}"
-        if run.activate(sleeper, Work(number=-run.execution_id)):
-            self._notes.note("activated", -run.execution_id, sleeper)
-        self._end(run, run.manifest)
+        with self._noted(run, run.manifest):
+            sleeper = f"sleeper-{run.execution_id % 4}"
+            if run.activate(sleeper, Work(number=-run.execution_id)):
+                self._notes.note("activated", -run.execution_id, sleeper)
 
 
 def build(url: str, folder: Path, plan: Plan) -> Headway:

@@ -68,7 +68,7 @@ class Client:
             if entry is not None:
                 at = time.monotonic() + chance.choice((0, 0, 0.3, 1))
                 self._to_cancel.append((at, number, entry))
-        elif kind < 0.998:
+        elif kind < 0.99:
             self._enqueue("plod", Work(number=number, seconds=chance.uniform(0.1, 1)))
         else:
             self._enqueue("plod", Work(number=number, seconds=LONG))

@@ -14,8 +14,10 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from headway.errors import DatabaseUnavailable
 from headway.observe import Event
 from headway.service import Service
+from headway.store.engine import TRANSIENT
 from headway.torture import mutations
 from headway.torture.application import build
 from headway.torture.evidence import Notebook
@@ -50,14 +52,26 @@ def serve(deployment: Deployment, roles: tuple[Role, ...]) -> None:
     logging.basicConfig(filename=log, level=logging.WARNING)
     sys.stderr = log.open("a", buffering=1)
     mutations.apply(deployment.mutation)
-    app = build(deployment.url, deployment.folder, deployment.plan)
-    app.observer.subscribe(_noting(Notebook(deployment.folder)))
-    service = Service(app, roles)
-    service.start()
+    service = _started(deployment, roles)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     stop.wait()
     service.stop()
     os._exit(0)
+
+
+def _started(deployment: Deployment, roles: tuple[Role, ...]) -> Service:
+    """Patiently: a process may be started while the database is away."""
+    while True:
+        app = build(deployment.url, deployment.folder, deployment.plan)
+        app.observer.subscribe(_noting(Notebook(deployment.folder)))
+        service = Service(app, roles)
+        try:
+            service.start()
+        except (*TRANSIENT, DatabaseUnavailable):
+            service.stop()
+            time.sleep(0.2)
+            continue
+        return service
 
 
 def _noting(notes: Notebook) -> Callable[[Event], None]:
@@ -88,6 +102,7 @@ class Member:
     roles: tuple[Role, ...]
     process: ForkServerProcess
     stopped_until: float = 0.0
+    since: float = field(default_factory=time.time)
 
     @property
     def pid(self) -> int:

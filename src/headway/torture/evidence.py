@@ -37,7 +37,9 @@ class Notebook:
         if self._pid != os.getpid():
             self._open()
         text = " ".join("_".join(str(word).split()) or "-" for word in words)
-        os.write(self._file, f"{time.time():.6f} {self._pid} {what} {text}".rstrip().encode() + b"\n")
+        os.write(
+            self._file, f"{time.time():.6f} {self._pid} {what} {text}".rstrip().encode() + b"\n"
+        )
 
     def _open(self) -> None:
         self._pid = os.getpid()

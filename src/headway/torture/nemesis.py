@@ -13,6 +13,7 @@ from headway.torture.postgres import PostgresServer
 from headway.wakeups import Role
 
 AWAY = 0.3
+SETTLED = 5.0
 
 
 class Nemesis:
@@ -37,7 +38,7 @@ class Nemesis:
             Fault.KILL_SCHEDULER: lambda: self._on_somebody(self._crew.kill, SCHEDULER),
             Fault.LONG_STOP: lambda: self._stop(3 * crew.deployment.plan.lease),
             Fault.SHORT_STOP: lambda: self._stop(crew.deployment.plan.lease / 4),
-            Fault.TERMINATE: lambda: self._on_somebody(self._crew.terminate),
+            Fault.TERMINATE: self._terminate,
             Fault.RESTART_FAST: lambda: self._restart("fast"),
             Fault.RESTART_IMMEDIATE: lambda: self._restart("immediate"),
             Fault.KILL_DATABASE: lambda: self._restart(None),
@@ -70,6 +71,13 @@ class Nemesis:
         ]
         if awake:
             act(self._chance.choice(awake))
+
+    def _terminate(self) -> None:
+        """Somebody who has been there for a while: before that, it cannot know the signal."""
+        settled = time.time() - SETTLED
+        self._on_somebody(
+            lambda member: self._crew.terminate(member) if member.since < settled else None
+        )
 
     def _stop(self, seconds: float) -> None:
         self._on_somebody(lambda member: self._crew.stop(member, seconds))

@@ -34,9 +34,15 @@ SAMPLE_PAUSE = 0.1
 Say = Callable[[str], None]
 
 
-def torture(plan: Plan, say: Say, url: str | None = None, mutation: str | None = None) -> Facts:
+def torture(
+    plan: Plan,
+    say: Say,
+    url: str | None = None,
+    mutation: str | None = None,
+    keep: Path | None = None,
+) -> Facts:
     """Torture a deployment on a server of our own, or on the one at *url*, and gather the facts."""
-    with _folder() as folder:
+    with _folder(keep) as folder:
         if url is not None:
             return _torture(plan, say, Deployment(url, folder, plan, mutation), None)
         with private_server(durable=True) as server:
@@ -45,7 +51,11 @@ def torture(plan: Plan, say: Say, url: str | None = None, mutation: str | None =
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        keep.mkdir(parents=True)
+        yield keep
+        return
     folder = Path(tempfile.mkdtemp(prefix="headway-torture-"))
     try:
         yield folder
