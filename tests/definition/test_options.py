@@ -77,8 +77,9 @@ def refusal(hw: Headway, call: Call, options: dict[str, Any]) -> str:
 def test_options_every_call_takes(hw: Headway, call: str) -> None:
     retry = RetryPolicy(MINUTE, 1.0, MINUTE)
     common: dict[str, Any] = {"priority": 7, "max_retries": 1, "timeout": MINUTE, "retry": retry}
-    EVERY_CALL[call](hw, common | {"group": "mine", "enabled": False})
+    EVERY_CALL[call](hw, common | {"group": "mine", "enabled": False, "allow_overlap": True})
     made = last(hw)
+    assert made.allow_overlap
     assert (made.priority, made.max_retries, made.timeout) == (7, 1, MINUTE)
     assert (made.retry, made.group.name, made.enabled) == (retry, "mine", False)
 
@@ -190,7 +191,7 @@ def test_an_option_that_does_not_exist_is_refused_with_the_nearest(
 
 def test_an_option_like_no_other_is_refused_with_all_there_are(hw: Headway) -> None:
     message = refusal(hw, TIMED["schedule"], {"qqq": 1})
-    assert "self: no option is called 'qqq'; there are catch_up_limit, enabled, exclude" in message
+    assert "self: no option is called 'qqq'; there are allow_overlap, catch_up_limit" in message
 
 
 @pytest.mark.parametrize("option", ["misfire", "variance", "exclude", "first_run", "tz"])
@@ -209,6 +210,12 @@ def test_parents_are_for_dependents_alone(hw: Headway, call: str, option: str) -
 
 REFUSED: list[tuple[Call, dict[str, Any], str]] = [
     (DEPENDENT["include"], {"when_busy": "keep"}, "when_busy is about activations"),
+    (DEPENDENT["include"], {"allow_overlap": 1}, "allow_overlap = 1: must be True or False"),
+    (
+        DEPENDENT["include"],
+        {"allow_overlap": True, "dormant": True},
+        "allow_overlap = True: must be left out with dormant=True",
+    ),
     (DEPENDENT["include"], {"dormant": True, "when_busy": "wait"}, "'skip', 'keep', 'replace'"),
     (DEPENDENT["include"], {"dormant": "yes"}, "dormant = 'yes': must be True or False"),
     (DEPENDENT["include"], {"join": "some"}, "join = 'some': must be one of 'all', 'any'"),

@@ -36,6 +36,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "parents": st.sampled_from([(), ("extract",), ("b", 'a"')]),
     "dormant": st.booleans(),
     "when_busy": st.sampled_from(WhenBusy),
+    "allow_overlap": st.booleans(),
     "batch": st.sampled_from([None, "load"]),
 }
 manifests = st.lists(st.fixed_dictionaries(FIELDS), max_size=6).map(

@@ -100,6 +100,7 @@ def test_what_is_new_is_told_with_when_it_runs() -> None:
         ({"workflow": "play"}, "workflow", "work", "play"),
         ({"batch": "load"}, "batch", "none", "load"),
         ({"enabled": False}, "enabled", "yes", "no"),
+        ({"allow_overlap": True}, "overlap allowed", "no", "yes"),
         ({"input": "[1]"}, "input", "null", "[1]"),
         (
             {"time": TimeOptions(variance=timedelta(seconds=30))},

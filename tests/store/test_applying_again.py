@@ -27,6 +27,7 @@ COMMON = {
     "retry": st.just(RetryPolicy(timedelta(seconds=1.5), 3.0, timedelta(minutes=2))),
     "timeout": st.just(timedelta(minutes=3)),
     "enabled": st.booleans(),
+    "allow_overlap": st.booleans(),
 }
 TIMED = COMMON | {
     "misfire": st.sampled_from(["fire_once_now", "do_nothing", "catch_up"]),

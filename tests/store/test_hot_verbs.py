@@ -252,4 +252,5 @@ def test_sqlite_uses_the_partial_indexes(sqlite_url: str) -> None:
     assert "INDEX headway_execution_history_of_manifest (manifest_id=? AND id>?)" in views
     for plan in (order, views):
         assert "INDEX headway_execution_single_flight" in plan
+        assert "INDEX headway_execution_overlapping" in plan
         assert "INDEX headway_dead_letter_awaiting" in plan

@@ -24,6 +24,7 @@ class CommonOptions(TypedDict, total=False):
     retry: RetryPolicy
     timeout: timedelta
     enabled: bool
+    allow_overlap: bool
 
 
 class ScheduleOptions(CommonOptions, total=False):
@@ -67,6 +68,11 @@ def check_options(subject: str, given: Mapping[str, Any], *, dependent: bool) ->
             check(subject, value)
     if given.get("when_busy") is not None and not given.get("dormant"):
         raise DefinitionError(f"{subject}: when_busy is about activations and needs dormant=True")
+    if given.get("allow_overlap") and given.get("dormant"):
+        raise DefinitionError(
+            f"{subject}: allow_overlap = True: must be left out with dormant=True, where when_busy "
+            'says what becomes of an activation during a run; for example when_busy="keep"'
+        )
 
 
 def _misplaced(name: str, allowed: Iterable[str], dependent: bool) -> str:
@@ -116,6 +122,7 @@ _CHECKS = {
     "priority": checked_priority,
     "retry": _instance("retry", RetryPolicy, "RetryPolicy(delay=timedelta(minutes=1))"),
     "enabled": _flag("enabled"),
+    "allow_overlap": _flag("allow_overlap"),
     "dormant": _flag("dormant"),
     "misfire": _one_of("misfire", MisfirePolicy),
     "first_run": _one_of("first_run", FirstRun),

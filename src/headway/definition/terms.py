@@ -23,6 +23,7 @@ PLAIN_OPTIONS = (
     "retry",
     "timeout",
     "enabled",
+    "allow_overlap",
     "join",
     "dormant",
 )

@@ -109,6 +109,8 @@ def _told_but_for_its_own(manifest: Manifest) -> list[str]:
             "timeout": manifest.timeout.total_seconds() if manifest.timeout else None,
             "enabled": manifest.enabled,
         }
+        # Told only where it is set: the text of all others is what it was before there was such.
+        | ({"allow_overlap": True} if manifest.allow_overlap else {})
     )
     return text.split(_quoted(_GAP))
 

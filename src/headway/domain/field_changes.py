@@ -27,6 +27,7 @@ PLAIN = (
     ("retry", "retry", "default"),
     ("timeout", "timeout", "default"),
     ("when_busy", "when busy", "default"),
+    ("allow_overlap", "overlap allowed", "no"),
     ("input_type", "input type", "none"),
 )
 TIME = (
@@ -141,6 +142,8 @@ def _runs(declared: Mapping[str, Any]) -> str:
 def _value(key: str, value: Any, nothing: str) -> str:
     if value is None:
         return nothing
+    if key == "allow_overlap":
+        return switch(value)
     if key == "timeout":
         return str(timedelta(seconds=value))
     if key == "retry":

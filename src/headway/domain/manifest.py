@@ -85,7 +85,8 @@ class Manifest:
     """A declared manifest: everything the code says about one job.
 
     ``input`` is the encoded input; ``None`` for ``max_retries``, ``retry`` and ``timeout`` means
-    the deployment's default. One with ``parents`` runs after them and has no schedule.
+    the deployment's default. One with ``parents`` runs after them and has no schedule. With
+    ``allow_overlap`` a run may start while another one of the same manifest is going on.
     """
 
     external_id: str
@@ -105,6 +106,7 @@ class Manifest:
     dormant: bool = False
     when_busy: WhenBusy = WhenBusy.SKIP
     batch: str | None = None
+    allow_overlap: bool = False
 
     @property
     def kind(self) -> str:
@@ -158,7 +160,8 @@ class ManifestDispatchView:
     """A manifest as the ManifestManager looks at it: definition, state and guards in one row.
 
     The counts and flags are computed in the database for these manifests alone. A row that cannot
-    be understood (somebody edited it) has its ``trouble`` told here and is never due.
+    be understood (somebody edited it) has its ``trouble`` told here and is never due. What runs of
+    one that ``may_overlap`` stand for counts in ``settled_until`` and ``edges`` as dealt with.
     """
 
     manifest_id: int
@@ -182,6 +185,7 @@ class ManifestDispatchView:
     has_awaiting_dead_letter: bool = False
     has_queued_work: bool = False
     has_active_execution: bool = False
+    may_overlap: bool = False
     has_successful_execution: bool = False
     trouble: str | None = None
     kind: str = ""

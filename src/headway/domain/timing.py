@@ -141,12 +141,14 @@ def settled_by_success(
     settled_until: datetime | None,
     scheduled_for: datetime | None,
     now: datetime,
+    *,
+    overlapping: bool = False,
 ) -> datetime | None:
     """Return ``settled_until`` after a success at *now* of the run that stood for *scheduled_for*.
 
     None for *scheduled_for* means a manual run. An interval counts from the success. Every other
     schedule keeps to its nominal times: a run settles its own and all that came due while it ran,
-    or when catching up its own alone; a manual run settles nothing.
+    or its own alone when catching up or *overlapping* others; a manual run settles nothing.
 
     >>> from datetime import UTC
     >>> from headway.domain.schedule import every
@@ -156,12 +158,12 @@ def settled_by_success(
     5
     """
     catches_up = timing.misfire_policy is MisfirePolicy.CATCH_UP
-    if _counts_from_success(timing.schedule) and not catches_up:
+    if counts_from_success(timing.schedule) and not catches_up:
         return max(now, settled_until or now)
     if scheduled_for is None:
         return settled_until
     settled = max(scheduled_for, settled_until or scheduled_for)
-    if catches_up:
+    if catches_up or overlapping:
         return settled
     some = timing.occurrences(key).after(settled)
     return some.newest(settled, now) or settled
@@ -236,7 +238,13 @@ def _next_due(some: Occurrences, after: datetime) -> datetime | None:
     return found and some.due_time(found)
 
 
-def _counts_from_success(schedule: Schedule) -> bool:
+def counts_from_success(schedule: Schedule) -> bool:
+    """Whether the next occurrence is counted from the end of a run, not told by the clock.
+
+    >>> from headway.domain.schedule import every
+    >>> counts_from_success(every(minutes=5))
+    True
+    """
     return isinstance(schedule, Every) and not schedule.fixed_rate
 
 

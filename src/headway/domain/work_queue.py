@@ -81,7 +81,8 @@ class WorkQueueEntry:
     """One entry as the dispatcher reads it, with what its manifest and group say about it.
 
     ``eligible_since`` is when it could last have begun to wait for nothing but its turn;
-    ``missing`` names the manifest or group it belongs to if there is no such thing.
+    ``missing`` names the manifest or group it belongs to if there is no such thing. One that
+    ``may_overlap`` waits for no other entry or run of its manifest.
     """
 
     id: int
@@ -99,6 +100,7 @@ class WorkQueueEntry:
     eligible_since: datetime | None = None
     input_bytes: int = 0
     missing: str | None = None
+    may_overlap: bool = False
 
 
 def age(entry: WorkQueueEntry) -> tuple[datetime, int]:

@@ -11,6 +11,7 @@ from headway.domain.dependencies import due_by_edges
 from headway.domain.due import Due
 from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import DEPENDENT, DEPENDENTS, DORMANT, ManifestDispatchView
+from headway.domain.overlap import waits_for_the_end
 from headway.domain.retry import jittered, retry_delay
 from headway.domain.timing import decide_timing
 
@@ -83,7 +84,7 @@ def decide(
     due = _due(view, now, settings)
     if not due.due:
         return Decision(
-            view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=due.skipped_until
+            view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=_settled(view, due)
         )
     delay, not_before = _next_attempt(view, now, settings)
     waits = not_before > now
@@ -93,7 +94,7 @@ def decide(
         f"retry {view.failed_count} after {delay}" if waits else due.reason,
         scheduled_for=due.scheduled_for,
         not_before=not_before if waits else None,
-        settle_until=due.skipped_until,
+        settle_until=_settled(view, due),
     )
 
 
@@ -113,6 +114,11 @@ def _next_attempt(
     return delay, failed_at + delay
 
 
+def _settled(view: ManifestDispatchView, due: Due) -> datetime | None:
+    """Up to when occurrences are skipped for good; not beyond one whose run may still fail."""
+    return None if view.has_active_execution else due.skipped_until
+
+
 def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
     """By time, or after its parents; a dormant dependent is due by neither."""
     if view.kind == DORMANT:
@@ -123,6 +129,8 @@ def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
     timing = view.time.timing(
         view.schedule, settings.default_misfire_policy, settings.default_misfire_threshold
     )
+    if view.has_active_execution and (reason := waits_for_the_end(timing)):
+        return Due(False, None, None, reason)
     declared_at = view.declared_at or now
     return decide_timing(
         timing,
@@ -142,7 +150,7 @@ def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str |
         (view.manifest_id in dead_lettered, "dead-lettered in this cycle"),
         (view.has_awaiting_dead_letter, "a dead letter awaits intervention"),
         (view.has_queued_work, "already queued"),
-        (view.has_active_execution, "already running"),
+        (view.has_active_execution and not view.may_overlap, "already running"),
     )
     return next((reason for held, reason in guards if held), None)
 

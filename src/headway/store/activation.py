@@ -13,7 +13,7 @@ from headway.domain.execution import ExecutionState
 from headway.domain.manifest import WhenBusy
 from headway.domain.work_queue import EntryStatus, Source
 from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED, SINGLE_FLIGHT
+from headway.store.eligibility import OVERLAPPING, QUEUED, SINGLE_FLIGHT, live_run
 from headway.store.tables import dependency, execution, manifest, manifest_group, work_queue
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 
@@ -68,13 +68,13 @@ def find_children(
         dependency.c.child_id == manifest.c.id, dependency.c.parent_id == parent_id
     )
     queued = exists().where(work_queue.c.manifest_id == manifest.c.id, QUEUED)
-    running = exists().where(execution.c.manifest_id == manifest.c.id, SINGLE_FLIGHT)
+    alone, beside = (live_run(manifest.c.id, kind) for kind in (SINGLE_FLIGHT, OVERLAPPING))
     statement = (
         select(
             manifest,
             manifest_group.c.priority.label("group_priority"),
             is_child.label("is_child"),
-            (queued | running).label("busy"),
+            (queued | alone | beside).label("busy"),
             parents_seen(tx, manifest.c.id).label("parents_seen"),
         )
         .join(manifest_group)

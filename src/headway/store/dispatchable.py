@@ -60,11 +60,12 @@ def dispatchable(
 
 
 def _one_per_manifest(entries: Iterable[WorkQueueEntry]) -> list[WorkQueueEntry]:
-    """Each entry once, of each manifest the best, the rest in the order given."""
+    """Each entry once, of a manifest that runs once at a time the best, in the order given."""
     unique = {one.id: one for one in entries}
     best: dict[int, WorkQueueEntry] = {}
     for one in sorted(unique.values(), key=dispatch_order):
-        best.setdefault(-one.id if one.manifest_id is None else one.manifest_id, one)
+        alone = one.manifest_id is None or one.may_overlap
+        best.setdefault(-one.id if alone else one.manifest_id or 0, one)
     kept = {one.id for one in best.values()}
     return [one for one in unique.values() if one.id in kept]
 
@@ -240,6 +241,7 @@ def _entries(tx: Transaction, source: Any) -> Select[Any]:
         case((SCHEDULED, manifest.c.exclusions)).label("exclusions"),
         manifest.c.time_zone,
         manifest.c.external_id,
+        manifest.c.allow_overlap,
         manifest.c.id.label("found_manifest"),
         manifest_group.c.id.label("found_group"),
         manifest_group.c.name.label("group_name"),
@@ -277,6 +279,7 @@ def _entry(row: Any) -> WorkQueueEntry:
         eligible_since=max(moment for moment in moments if moment is not None),
         input_bytes=row.input_bytes,
         missing=_missing(row),
+        may_overlap=bool(row.allow_overlap),
     )
 
 

@@ -68,24 +68,36 @@ def _of_child(column: ColumnElement[Any], child_id: Column[Any]) -> ColumnElemen
     )
 
 
-def read_edges(text: str | None) -> dict[int, EdgeState]:
+def read_edges(text: str | None, seen_by_runs: str | None = None) -> dict[int, EdgeState]:
     """The edges in the text that :func:`edges_of` made, by id.
 
-    >>> read_edges('[[4, "extract", 3, 2, true, true]]')[4].parent
-    'extract'
+    What runs of the child have seen, as a list of such texts, counts as consumed.
+
+    >>> seen = json.dumps(['{"4": 3}'])
+    >>> read_edges('[[4, "extract", 3, 2, true, true]]', seen)[4].consumed_seq
+    3
     """
+    seen = _newest(json.loads(seen_by_runs or "[]"))
     return {
-        edge: EdgeState(name if present else None, seq or 0, consumed, bool(enabled))
+        edge: EdgeState(
+            name if present else None, seq or 0, max(consumed, seen.get(edge, 0)), bool(enabled)
+        )
         for edge, name, seq, consumed, enabled, present in json.loads(text or "[]")
     }
 
 
-def consume(tx: Transaction, seen: Iterable[str | None]) -> None:
-    """Remember as consumed what ended runs had seen; an edge never goes back."""
+def _newest(seen: Iterable[str | None]) -> dict[int, int]:
+    """The newest success noted for each edge in texts that :func:`parents_seen` made."""
     newest: dict[int, int] = {}
     for text in seen:
         for edge, seq in json.loads(text or "{}").items():
             newest[int(edge)] = max(seq, newest.get(int(edge), 0))
+    return newest
+
+
+def consume(tx: Transaction, seen: Iterable[str | None]) -> None:
+    """Remember as consumed what ended runs had seen; an edge never goes back."""
+    newest = _newest(seen)
     if newest:
         tx.connection.execute(
             update(dependency)

@@ -4,12 +4,14 @@ from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     FromClause,
     Select,
     TextClause,
     and_,
     exists,
+    not_,
     or_,
     select,
     text,
@@ -27,6 +29,7 @@ QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
 SCHEDULED = work_queue.c.source == word(Source.SCHEDULE)
 # In the words of the index: SQLAlchemy's "single_flight = 1" would keep SQLite from using it.
 SINGLE_FLIGHT = text(f"{execution.name}.single_flight")
+OVERLAPPING = text(f"NOT {execution.name}.single_flight")
 
 entry = work_queue.alias("entry")
 better = work_queue.alias("better")
@@ -56,7 +59,7 @@ def in_order(one: FromClause) -> tuple[ColumnElement[Any], ...]:
 def eligible(
     tx: Transaction, workflows: Collection[str] | None = None, *, waiting: bool = False
 ) -> Select[tuple[int]]:
-    """Entries that may run now, of *workflows*, the first of each manifest.
+    """Entries that may run now, of *workflows*, the first of each manifest that runs alone.
 
     With *waiting*, all whose time has come but that still count as delayed. An entry whose
     manifest or group is gone comes as well, so that it can be failed instead of waiting for ever.
@@ -92,7 +95,12 @@ def _first_of_manifest(tx: Transaction, workflows: Collection[str] | None) -> Co
         .correlate(entry, manifest)
         .scalar_subquery()
     )
-    return or_(manifest.c.id.is_(None), entry.c.group_id.is_(None), entry.c.id == first)
+    return or_(
+        manifest.c.id.is_(None),
+        entry.c.group_id.is_(None),
+        manifest.c.allow_overlap,
+        entry.c.id == first,
+    )
 
 
 def _is_known(tx: Transaction, one: Any, workflows: Collection[str] | None) -> ColumnElement[bool]:
@@ -114,5 +122,17 @@ def _allowed(one: FromClause) -> ColumnElement[bool]:
 
 
 def _is_running() -> ColumnElement[bool]:
-    running = exists().where(execution.c.manifest_id == entry.c.manifest_id, SINGLE_FLIGHT)
-    return running.correlate(entry)
+    """Whether another run keeps an entry from starting.
+
+    One that may not overlap waits for every run; one that may only for a run that may not, which
+    was started before the manifest was changed.
+    """
+    alone = live_run(entry.c.manifest_id, SINGLE_FLIGHT)
+    beside = live_run(entry.c.manifest_id, OVERLAPPING)
+    return or_(alone, and_(not_(manifest.c.allow_overlap), beside))
+
+
+def live_run(manifest_id: Column[Any], kind: TextClause) -> ColumnElement[bool]:
+    """Whether a manifest has a live execution of this kind: a look into the index of that kind."""
+    found = exists().where(execution.c.manifest_id == manifest_id, kind)
+    return found.correlate(manifest_id.table)

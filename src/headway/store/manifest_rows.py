@@ -38,6 +38,7 @@ def _shared_columns(item: Manifest) -> dict[str, Any]:
         "when_busy": item.when_busy.value if item.dormant else None,
         "enabled": item.enabled,
         "batch": item.batch,
+        "allow_overlap": item.allow_overlap,
     }
 
 

@@ -27,11 +27,11 @@ from headway.domain.time_options import TimeOptions
 from headway.domain.work_queue import AUTOMATIC, EntryStatus
 from headway.errors import HeadwayError
 from headway.store.edges import edges_of, read_edges
-from headway.store.eligibility import SINGLE_FLIGHT
+from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, live_run
 from headway.store.manifest_rows import retry_of, schedule_of, time_of
+from headway.store.overlapping import later, running_for, seen_by_runs
 from headway.store.tables import (
     dead_letter,
-    execution,
     execution_history,
     manifest,
     manifest_group,
@@ -140,8 +140,11 @@ def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
         _of_failures(func.max(cast(execution_history.c.final, Integer))).label("failed_for_good"),
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
-        _active_execution().label("has_active_execution"),
+        or_(_runs_alone(), live_run(manifest.c.id, OVERLAPPING)).label("has_active_execution"),
+        and_(manifest.c.allow_overlap, ~_runs_alone()).label("may_overlap"),
+        running_for(manifest.c.id).label("running_for"),
         edges_of(tx, manifest.c.id).label("edges"),
+        seen_by_runs(tx, manifest.c.id).label("seen_by_runs"),
     ).select_from(manifest.join(manifest_group).join(manifest_state))
 
 
@@ -178,8 +181,8 @@ def _awaiting_dead_letter() -> ColumnElement[bool]:
     )
 
 
-def _active_execution() -> ColumnElement[bool]:
-    return exists().where(execution.c.manifest_id == manifest.c.id, SINGLE_FLIGHT)
+def _runs_alone() -> ColumnElement[bool]:
+    return live_run(manifest.c.id, SINGLE_FLIGHT)
 
 
 def _queued_work(tx: Transaction) -> ColumnElement[bool]:
@@ -211,7 +214,7 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         group_name=row.group_name,
         group_priority=row.group_priority,
         group_enabled=row.group_enabled,
-        settled_until=row.settled_until,
+        settled_until=later(row.settled_until, row.running_for),
         wake_at=row.wake_at,
         failed_count=row.failed_count,
         last_failed_at=row.last_failed_at,
@@ -220,6 +223,7 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         has_awaiting_dead_letter=row.has_awaiting_dead_letter,
         has_queued_work=row.has_queued_work,
         has_active_execution=row.has_active_execution,
+        may_overlap=row.may_overlap,
         has_successful_execution=row.has_successful_execution,
         trouble=trouble,
         kind=row.schedule_kind,
@@ -227,7 +231,7 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
         declared_at=row.scheduled_since,
         retry=retry_of(row),
         join=row.join_mode or "all",
-        edges=read_edges(row.edges),
+        edges=read_edges(row.edges, row.seen_by_runs),
     )
 
 

@@ -10,9 +10,12 @@ from sqlalchemy import (
     Select,
     and_,
     delete,
+    func,
     insert,
     literal,
+    not_,
     select,
+    true,
     update,
 )
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -42,6 +45,7 @@ from headway.store.transaction import (
     word,
 )
 from headway.store.types import Instant
+from headway.store.wakes import Scope, leave_wakes
 
 # How each database names the rule that a manifest runs once at a time.
 SINGLE_FLIGHT_BROKEN = {
@@ -162,6 +166,8 @@ def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
     fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
     created = fold(tx, entry_ids)
     link_retries(tx, {row.dead_letter_id: row.id for row in created if row.dead_letter_id})
+    # The schedule of what may overlap waits for no end: it goes on as soon as the queue is free.
+    leave_wakes(tx, [(row.manifest_id, Scope.SELF) for row in created if not row.single_flight])
     return {row.entry_id: row.id for row in created}
 
 
@@ -199,6 +205,7 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
             literal(tx.now, Instant),
             manifest.c.external_id,
             manifest_group.c.name,
+            func.coalesce(not_(manifest.c.allow_overlap), true()),
         )
         .select_from(
             taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id).outerjoin(
@@ -215,11 +222,13 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
         "dispatched_at",
         "external_id",
         "group_name",
+        "single_flight",
     ]
+    returned = ("id", "entry_id", "manifest_id", "dead_letter_id", "single_flight")
     return (
         insert(execution)
         .from_select(columns, pending)
-        .returning(execution.c.id, execution.c.entry_id, execution.c.dead_letter_id)
+        .returning(*(execution.c[name] for name in returned))
     )
 
 

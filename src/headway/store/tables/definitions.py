@@ -75,6 +75,7 @@ manifest = Table(
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
     Column("removed_at", Instant),
+    Column("allow_overlap", Boolean, nullable=False, server_default=false()),
     CheckConstraint(f"schedule_kind IN ({SCHEDULE_KINDS})", name="headway_manifest_kind"),
     CheckConstraint(
         "(schedule_kind = 'interval') = (interval_seconds IS NOT NULL)"

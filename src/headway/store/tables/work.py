@@ -172,6 +172,12 @@ execution = Table(
         postgresql_where=text("single_flight"),
         sqlite_where=text("single_flight"),
     ),
+    Index(
+        "headway_execution_overlapping",
+        "manifest_id",
+        postgresql_where=text("NOT single_flight"),
+        sqlite_where=text("NOT single_flight"),
+    ),
     sqlite_autoincrement=True,
 )
 
