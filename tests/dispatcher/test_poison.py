@@ -1,7 +1,25 @@
 """Entries that cannot be dispatched, or whose input no workflow takes, end visibly and alone.
 
-The rows "input payload" and "rows edited by hand" of the bad-input matrix, each as a row that was
-written past every check, on both databases.
+The row "input payload" of the bad-input matrix, and of "rows edited by hand" what is about one
+queue entry, each as a row that was written past every check, on both databases. Which of
+``POISONS`` tries which cell:
+
+| Input payload | Tried here as |
+|---|---|
+| 10 MB, depth 10,000, NaN, NUL, lone surrogate, int 10^5000 | the poison of that name |
+| 10^6 keys, duplicate keys | the poison of that name |
+| unserialisable, cycle, set, Decimal, bytes | no JSON text can hold these: "not JSON" and "empty" \
+here, the values themselves in tests/definition/test_inputs.py |
+
+| Rows edited by hand | Tried here as |
+|---|---|
+| unknown state | "unknown state", "unknown source", "priority 99" |
+| type name os.system | "type name os.system" |
+| input not matching schema | "not matching its schema", "no such field" |
+| future created_at | "created in the future", "created in the year 1" |
+| group removed | "group removed", "no group" |
+| orphan FK | "no such manifest" |
+| NULL lease, epoch lowered, parent loop, slot row deleted | tests/dispatcher/test_edited_rows.py |
 """
 
 from __future__ import annotations
@@ -66,7 +84,17 @@ POISONS = {
     "raw NUL": Poison(given('{"name": "\x00"}'), REFUSED, on_sqlite=FAILED),
     "escaped NUL": Poison(given('{"name": "\\u0000"}'), RAN),
     "lone surrogate": Poison(given('{"name": "\\ud800"}'), RAN),
-    "NaN": Poison(given('{"name": NaN}'), FAILED),
+    "NaN": Poison(given('{"name": NaN}'), FAILED, "NaN"),
+    "infinity": Poison(given('{"name": -Infinity}'), FAILED, "infinity"),
+    "10^6 keys": Poison(
+        given("{" + ",".join(f'"k{number}":0' for number in range(10**6)) + "}"),
+        NEVER_RAN,
+        "more than 256000",
+    ),
+    "20,000 keys": Poison(
+        given("{" + ",".join(f'"k{number}":0' for number in range(20_000)) + "}"), FAILED, "name"
+    ),
+    "duplicate keys": Poison(given('{"name": "x", "name": "y"}'), FAILED, "only one of them"),
     "an integer of 5,000 digits": Poison(given('{"name": 1' + "0" * 5000 + "}"), FAILED),
     "no such field": Poison(given('{"other": "x"}'), FAILED),
     "not matching its schema": Poison(given('{"name": [1]}'), FAILED),
@@ -136,7 +164,8 @@ def fate_of(scene: Scene, entry_id: int | None) -> tuple[str, str]:
     if row is not None:
         return (NEVER_RAN if row.status == "failed" else row.status), row.ended_reason or ""
     [one] = [run for run in scene.history.executions() if run.entry_id == entry_id]
-    return (RAN if one.state is ExecutionState.COMPLETED else FAILED), ""
+    told = one.failure.message if one.failure else ""
+    return (RAN if one.state is ExecutionState.COMPLETED else FAILED), told
 
 
 @pytest.mark.parametrize("name", POISONS)
@@ -153,6 +182,7 @@ def test_a_poisoned_entry_ends_visibly_and_its_neighbours_run(busy: Scene, name:
     on_sqlite = not busy.store.on_postgresql
     assert fate == (poison.on_sqlite if on_sqlite and poison.on_sqlite else poison.fate)
     assert poison.reason in reason or fate == RAN
+    assert reason or fate in (RAN, REFUSED), "it says why"
     done = {one.external_id for one in busy.ended(ExecutionState.COMPLETED)}
     assert {"before", "behind"} <= done
     assert busy.history.queued() == [], "nothing is tried again for ever"

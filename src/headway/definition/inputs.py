@@ -9,6 +9,7 @@ import json
 import math
 import sys
 import typing
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -183,8 +184,16 @@ def _refuse_constant(constant: str) -> NoReturn:
     raise Problem((), constant, _NOT_FINITE)
 
 
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise Problem((), twice, "is the key of two values, and only one of them would be kept")
+    return found
+
+
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
 
 
 def _refuse_unstorable(plain: Any, path: Path = ()) -> None:

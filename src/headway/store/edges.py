@@ -90,9 +90,17 @@ def _newest(seen: Iterable[str | None]) -> dict[int, int]:
     """The newest success noted for each edge in texts that :func:`parents_seen` made."""
     newest: dict[int, int] = {}
     for text in seen:
-        for edge, seq in json.loads(text or "{}").items():
-            newest[int(edge)] = max(seq, newest.get(int(edge), 0))
+        for edge, seq in _noted(text).items():
+            newest[edge] = max(seq, newest.get(edge, 0))
     return newest
+
+
+def _noted(text: str | None) -> dict[int, int]:
+    """What one text notes; one that somebody edited has seen nothing, and its child runs again."""
+    try:
+        return {int(edge): int(seq) for edge, seq in json.loads(text or "{}").items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def consume(tx: Transaction, seen: Iterable[str | None]) -> None:

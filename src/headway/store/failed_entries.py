@@ -16,7 +16,6 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
-    text,
     update,
 )
 
@@ -25,6 +24,7 @@ from headway.domain.text import printable
 from headway.domain.work_queue import EntryStatus
 from headway.store.activation import release_held
 from headway.store.eligibility import QUEUED
+from headway.store.execution_ids import reserve_on_sqlite
 from headway.store.tables import (
     execution,
     execution_history,
@@ -74,7 +74,7 @@ def _write_history(
     tx: Transaction, ids: Sequence[int], reason: str, code: FailureCode
 ) -> list[int]:
     """A failed attempt for each entry; returns the manifests that still exist."""
-    first_id = None if tx.on_postgresql else _reserve_on_sqlite(tx, len(ids))
+    first_id = None if tx.on_postgresql else reserve_on_sqlite(tx, len(ids))
     attempts = work_queue.c.attempts
     values: dict[str, Any] = {
         "id": _next_id(first_id),
@@ -114,13 +114,3 @@ def _next_id(first_id: int | None) -> ColumnElement[int]:
         return func.nextval(func.pg_get_serial_sequence(execution.name, "id"))
     place = func.row_number().over(order_by=work_queue.c.id)
     return place + literal_column(str(first_id - 1))
-
-
-def _reserve_on_sqlite(tx: Transaction, count: int) -> int:
-    name = {"name": execution.name, "count": count}
-    raised = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name")
-    if not tx.connection.execute(raised, name).rowcount:
-        begun = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :count)")
-        tx.connection.execute(begun, name)
-    last = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
-    return int(tx.connection.execute(last, name).scalar_one()) - count + 1

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, exists, insert, select
+from sqlalchemy import ColumnElement, and_, delete, exists, select
 
 from headway.domain.dead_letter import crash_reason
 from headway.domain.execution import (
@@ -27,10 +27,11 @@ from headway.store.activation import release_held
 from headway.store.dead_letters import NewDeadLetter
 from headway.store.delays import put_off
 from headway.store.edges import consume
+from headway.store.execution_ids import reserve_unused
 from headway.store.executions import IN_PROGRESS, PENDING, to_execution
 from headway.store.settling import settle_ended
 from headway.store.tables import execution, execution_history, server
-from headway.store.transaction import Transaction, among, locked_in_order
+from headway.store.transaction import Transaction, among, insert_or_ignore, locked_in_order
 from headway.store.work_queue import requeue
 
 REASON_LIMIT = 1000
@@ -198,7 +199,8 @@ def _end(
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
     consume(tx, [row.parents_seen for row, outcome in outcomes if outcome.state in CONSUMING])
     again = {row.id: row for row, outcome in outcomes if runs_again(row, outcome)}
-    requeue(tx, list(again.values()), crashed={one.id for one in ended if one.lost})
+    crashed = {row.id for row, one in zip(rows, ended, strict=True) if one.lost}
+    requeue(tx, list(again.values()), crashed)
     over = [row for row in rows if row.id not in again]
     release_held(tx, {row.manifest_id for row in over if row.manifest_id is not None})
     return ended
@@ -216,10 +218,13 @@ def _heeding_a_cancellation(row: Any, outcome: Outcome) -> Outcome:
 
 def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list[Execution]:
     written = [_history_row(tx, row, outcome) for row, outcome in rows]
-    statement = insert(execution_history).returning(
-        *execution_history.c, sort_by_parameter_order=True
-    )
-    return [to_execution(row) for row in tx.connection.execute(statement, written)]
+    statement = insert_or_ignore(tx, execution_history).returning(*execution_history.c)
+    found = {row.id: row for row in tx.connection.execute(statement, written)}
+    taken = [values for values in written if values["id"] not in found]
+    # The id of a row that somebody edited may be in the history already: it must hold up no other.
+    for values, unused in zip(taken, reserve_unused(tx, len(taken)) if taken else (), strict=True):
+        found[values["id"]] = tx.connection.execute(statement, values | {"id": unused}).one()
+    return [to_execution(found[values["id"]]) for values in written]
 
 
 def _retry_at(tx: Transaction, failure: Failure | None) -> datetime | None:
