@@ -14,12 +14,14 @@ from psycopg.sql import SQL, Identifier
 from tests.postgres_server import PostgresUnavailable, shared_server
 from tests.rules_ran import PAGE, RulesRan, is_whole, named_tests
 
-# No verdict depends on how fast a machine is, not even on how fast it makes up examples.
+# No verdict depends on how fast a machine is, not even on how fast it makes up examples, and each
+# example that fails is printed with what repeats it.
 hypothesis.settings.register_profile(
     "headway",
     hypothesis.settings(),
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
 )
 hypothesis.settings.load_profile("headway")
 

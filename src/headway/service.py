@@ -245,7 +245,7 @@ class Service:
 
     def _dispatch(self, dispatcher: JobDispatcher) -> float:
         result = dispatcher.run_once()
-        if result.dispatched:
+        if result.dispatched or result.failed:
             return 0.0  # there may be more than one cycle looks at
         return _pause(self.app.settings.dispatcher_polling_interval, result.due_in)
 

@@ -1,5 +1,6 @@
 """LoadQueuedJobs → LoadDispatchCapacity → ApplyCapacityLimits → DispatchJobs."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from headway.dispatcher.ageing import aged_first, free_slots
@@ -96,11 +97,32 @@ def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """Turn the admitted entries into pending executions, and fail what can never be one.
 
     All in one statement; where the database refuses that, the entry it refuses is found, fails
-    with the reason, and costs no other.
+    with the reason, and costs no other: its slot goes to the next.
     """
-    admitted = [one.entry.id for one in state.admissions if one.verdict is Verdict.DISPATCH]
-    dispatched, refused = work_queue.dispatch_each(env.tx, admitted)
-    refused |= {one.entry.id: one.reason for one in state.admissions if one.verdict is Verdict.FAIL}
+    dispatched: dict[int, int] = {}
+    refused = {one.entry.id: one.reason for one in state.admissions if one.verdict is Verdict.FAIL}
+    for _ in range(LOOKS):
+        admitted = _admitted(state, {*dispatched, *refused})
+        started, unfit = work_queue.dispatch_each(env.tx, admitted)
+        dispatched |= started
+        refused |= unfit
+        if not unfit:
+            break
+        state = _admit_others(state, env)
     ended = failed_entries.fail(env.tx, refused, FailureCode.NOT_DISPATCHABLE)
     shut_groups.note_shut_groups(env.tx, env.settings.starvation_after / NOTED_WITHIN)
     return replace(state, dispatched=dispatched, failed={key: refused[key] for key in ended})
+
+
+def _admitted(state: DispatchState, but: Collection[int]) -> list[int]:
+    ids = [one.entry.id for one in state.admissions if one.verdict is Verdict.DISPATCH]
+    return [key for key in ids if key not in but]
+
+
+def _admit_others(state: DispatchState, env: DispatchEnv) -> DispatchState:
+    """Let those whom the limits kept out have what is free now that others were refused."""
+    decided = [one for one in state.admissions if one.verdict in (Verdict.DISPATCH, Verdict.FAIL)]
+    ids = {one.entry.id for one in decided}
+    others = replace(state, entries=tuple(one for one in state.entries if one.id not in ids))
+    again = apply_capacity_limits(load_dispatch_capacity(others, env), env)
+    return replace(again, entries=state.entries, admissions=(*decided, *again.admissions))
