@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 ENTRIES, GROUPS = 100_000, 10_000
 READ = text(
     "SELECT seq_tup_read, idx_tup_fetch FROM pg_stat_user_tables "
-    "WHERE relname = 'headway_work_queue'"
+    "WHERE relname = 'headway_work_queue' AND schemaname = current_schema()"
 )
 WRITTEN = text("SELECT pg_stat_force_next_flush()")
 
