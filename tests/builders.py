@@ -15,13 +15,13 @@ from headway import Headway, Run
 from headway.config import Settings
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.execution import Execution, ExecutionState
+from headway.domain.routing import TaskServer
 from headway.domain.work_queue import NewEntry, Source
 from headway.history import History
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.observe import Event, Observer
 from headway.runner.job_runner import JobRunner, RunnerResult
 from headway.servers.local import LocalServer
-from headway.servers.protocol import TaskServer
 from headway.service import apply_declarations
 from headway.store import executions, removal, wakes, work_queue
 from headway.store.engine import Store

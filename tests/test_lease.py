@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from headway.domain.routing import Routing
 from headway.lease import ON_POSTGRESQL, ON_SQLITE, LeaseKeeper, lease_of, this_process
 from headway.observe import Observer
 from headway.store import leases
@@ -33,7 +34,7 @@ class Kept:
             self.store,
             LEASE,
             observer,
-            lambda own_id: this_process(own_id, ["worker"], ["work"], 2),
+            lambda own_id: this_process(own_id, ["worker"], ["work"], 2, Routing()),
             running=lambda: ["load-users"],
             on_lost=self.given_up.append,
         )

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
+from headway.domain.routing import Routing
 from headway.loops import Loop
 from headway.observe import Observer
 from headway.store import leases
@@ -111,10 +112,15 @@ class LeaseKeeper:
 
 
 def this_process(
-    server_id: str, roles: Collection[str], workflows: Collection[str], slots: int
+    server_id: str,
+    roles: Collection[str],
+    workflows: Collection[str],
+    slots: int,
+    routing: Routing,
 ) -> ServerProcess:
     """This process under *server_id*, as others shall see it."""
-    return ServerProcess(server_id, socket.gethostname(), os.getpid(), roles, workflows, slots)
+    host, pid = socket.gethostname(), os.getpid()
+    return ServerProcess(server_id, host, pid, roles, workflows, slots, routing)
 
 
 def new_id() -> str:

@@ -24,7 +24,7 @@ from headway.servers.local import LocalServer
 from headway.store import declarations, notifications
 from headway.store.declarations import Applied
 from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
-from headway.store.migrate import check_schema, migrate
+from headway.store.migrate import prepare
 from headway.store.transaction import Transaction
 from headway.wakeups import Announcer, Role, WakeUps
 
@@ -46,14 +46,6 @@ ALLOW_REMOVAL = (
     "more than half of the manifests are no longer declared, so none was removed; "
     "to see them: headway plan MODULE:APP; to remove them: headway apply MODULE:APP --allow-removal"
 )
-
-
-def prepare(store: Store) -> None:
-    """Make sure the schema fits; the embedded database is migrated on the way."""
-    store.check()
-    if not store.on_postgresql:
-        migrate(store)
-    check_schema(store)
 
 
 def apply_declarations(
@@ -184,7 +176,13 @@ class Service:
             self.store,
             lease_of(self.store, settings.server_lease),
             self.app.observer,
-            lambda own_id: this_process(own_id, self.roles, self.app.registry.names(), slots),
+            lambda own_id: this_process(
+                own_id,
+                self.roles,
+                self.app.registry.names(),
+                slots,
+                self.app.task_servers.routing,
+            ),
             running=lambda: self._pool.running() if self._pool else [],
             on_lost=lambda own_id: self._pool.change_owner(own_id) if self._pool else None,
         )
@@ -198,6 +196,7 @@ class Service:
             self.owner,
             on_finished=lambda: self._wakeups.wake(Role.MANAGER, Role.DISPATCHER),
             leased=True,
+            takes=self.app.task_servers.local_workflows,
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
@@ -212,8 +211,14 @@ class Service:
             retention = Retention(self.store, settings, observer)
             yield Loop("retention", lambda: self._clean_up(retention), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
-            server = LocalServer(lambda: self._wakeups.wake(Role.WORKER))
-            dispatcher = JobDispatcher(self.store, settings, observer, server, to_own_workers=True)
+            dispatcher = JobDispatcher(
+                self.store,
+                settings,
+                observer,
+                LocalServer(lambda: self._wakeups.wake(Role.WORKER)),
+                to_own_workers=True,
+                task_servers=self.app.task_servers,
+            )
             yield self._wakeable(Role.DISPATCHER, lambda: self._dispatch(dispatcher))
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
             orphans = OrphanSweep(self.store, self._keeper, settings.max_crashes, observer)
@@ -247,6 +252,8 @@ class Service:
         result = dispatcher.run_once()
         if result.dispatched or result.failed:
             return 0.0  # there may be more than one cycle looks at
+        if not result.led and self.app.task_servers.elsewhere():
+            return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
         return _pause(self.app.settings.dispatcher_polling_interval, result.due_in)
 
     def _clean_up(self, retention: Retention) -> float:

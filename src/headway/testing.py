@@ -1,7 +1,8 @@
 """What users need to test their manifests: a throw-away database and a clock they move themselves.
 
 The sandbox drives the real ManifestManager, JobDispatcher and JobRunner, so a virtual week is a
-week of the real scheduler. Nothing sleeps, nothing listens, no server runs.
+week of the real scheduler. Nothing sleeps, nothing listens, no server runs: what the application
+sends to other task servers runs here at once.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from headway.errors import HeadwayError, ManifestNotFound
 from headway.history import History
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.runner.job_runner import JobRunner
+from headway.servers.inline import InlineServer
 from headway.servers.local import LocalServer
 from headway.store import declarations, delays, wakes, work_queue
 from headway.store.engine import Store
@@ -269,12 +271,13 @@ class _Actors:
         settings, observer, registry = app.settings, app.observer, app.registry
         self.declared = {one.external_id for one in app.declaration().manifests}
         self.newest_known = 0
-        self.store = store
-        self.history = History(store)
+        self.store, self.history = store, History(store)
         self.runtime = Runtime(app.name, registry, store)
         self.manager = ManifestManager(store, settings, observer)
-        self.dispatcher = JobDispatcher(store, settings, observer, LocalServer(lambda: None))
         self.runner = JobRunner(store, registry, observer, OWNER, settings)
+        servers = app.task_servers.all_handed_to(InlineServer(self.runner.run_one))
+        local = LocalServer(lambda: None)
+        self.dispatcher = JobDispatcher(store, settings, observer, local, task_servers=servers)
 
 
 def _refuse_running_loop() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import Group, every
-from headway.dispatcher.capacity import Admission, Verdict, admit, keep_to_room
+from headway.dispatcher.capacity import Admission, Verdict, admit
 from headway.domain.work_queue import Source, WorkQueueEntry
 from headway.store.executions import Active
 from tests.builders import START, Scene, names
@@ -240,7 +240,7 @@ def test_no_more_go_to_the_workers_than_they_have_room_for(plan: list[bool], roo
     entries = [entry(f"A-{n}", 1, None if free else 0) for n, free in enumerate(plan)]
     admissions = admit(entries, NOBODY, None)
 
-    kept = keep_to_room(admissions, room)
+    kept = admit(entries, NOBODY, None, room=room)
 
     assert [one.entry for one in kept] == entries
     went = [one for one in kept if one.verdict is Verdict.DISPATCH]

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from headway.domain.manifest import Group
+from headway.domain.routing import Share
 from headway.domain.work_queue import AUTOMATIC, Source, WorkQueueEntry
 from headway.store import delays, work_queue
 from headway.store.dead_letters import awaiting
@@ -29,6 +30,7 @@ from tests.store.factories import (
 )
 
 FIELDS = {"workflow": "work", "input": "null", "input_type": ""}
+WORK = Share(frozenset({"work"}))
 MANUAL = [Source.TRIGGER, Source.RERUN, Source.REQUEUE]
 
 
@@ -133,7 +135,7 @@ def test_the_lanes_give_what_ranking_everything_gives(
             delays.ripen(tx, 1000)
     for per_group, in_total in [(100, 1000), (100, 7), (2, 1000), (1, 5), (3, 12)]:
         with store.reading() as tx:
-            found = work_queue.dispatchable(tx, per_group, in_total, workflows=["work"])
+            found = work_queue.dispatchable(tx, per_group, in_total, taken=[WORK])
         wanted = expected(store, rows, letters, per_group, in_total)
         assert _without_kept_out(found, wanted) == wanted, (per_group, in_total)
 

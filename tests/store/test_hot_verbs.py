@@ -17,6 +17,7 @@ from psycopg.sql import Literal
 from sqlalchemy import event, insert, text, update
 
 from headway.domain.execution import FailureCode
+from headway.domain.routing import Share
 from headway.domain.work_queue import NewEntry, Source
 from headway.store import (
     delays,
@@ -38,6 +39,7 @@ from tests.store.factories import COMPLETED, ME, NOON, Clock, a_manifest, declar
 
 TIMES = 50
 GENERIC = "%20-cplan_cache_mode%3Dforce_generic_plan"
+WORK = Share(frozenset({"work"}))
 NAMES = [f"extract-{number}" for number in range(3)]
 
 
@@ -125,7 +127,7 @@ def test_the_look_of_the_dispatcher_fifty_times_on_one_connection(hot_store: Sto
                 tx, [later, *(entry_for(tx, name) for name in NAMES[1:])]
             )
             assert delays.next_scheduled_at(tx) == NOON + timedelta(hours=1)
-            found = work_queue.dispatchable(tx, 10, 100, ["other"], ["work"], NOON)
+            found = work_queue.dispatchable(tx, 10, 100, ["other"], [WORK], NOON)
             assert [one.id for one in found] == [second, third]
             assert delays.ripen(replace(tx, now=NOON + timedelta(hours=1)), 10) == 1
             dispatched, refused = work_queue.dispatch_each(tx, [second])

@@ -12,10 +12,11 @@ from headway.cli.target import Target, load
 from headway.cli.terminal import plain
 from headway.domain.plan import Plan
 from headway.errors import HeadwayError, RemovalRefused
-from headway.service import apply_declarations, prepare
+from headway.service import apply_declarations
 from headway.store import planning
 from headway.store.declarations import Applied
 from headway.store.engine import Store
+from headway.store.migrate import prepare
 
 
 def apply(

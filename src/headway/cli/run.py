@@ -22,7 +22,8 @@ from headway.cli.terminal import complain, first_line, say
 from headway.definition.app import Headway
 from headway.history import History
 from headway.observe import Event
-from headway.service import EVERY_ROLE, Service, prepare
+from headway.service import EVERY_ROLE, Service
+from headway.store.migrate import prepare
 from headway.store.urls import shown
 from headway.wakeups import Role
 

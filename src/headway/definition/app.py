@@ -16,6 +16,7 @@ from headway.definition.making import Item, Maker
 from headway.definition.options import ScheduleOptions
 from headway.definition.registry import Reference
 from headway.definition.runtime import NOT_GIVEN, Runtime
+from headway.definition.task_servers import TaskServers
 from headway.definition.workflows import Workflows
 from headway.domain.declaration import Declaration
 from headway.domain.names import checked_name
@@ -55,6 +56,7 @@ class Headway(Workflows):
         self.settings = Settings.from_sources(os.environ, **_by_name(settings))
         super().__init__()
         self.observer = Observer()
+        self.task_servers = TaskServers(self.registry)
         self._collection = Collection()
         self._runtime: Runtime | None = None
         self._opening = threading.Lock()

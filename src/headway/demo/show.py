@@ -21,8 +21,9 @@ from headway.demo.screen import Screen
 from headway.demo.snapshot import Snapshots
 from headway.demo.summary import table
 from headway.history import History
-from headway.service import Service, prepare
+from headway.service import Service
 from headway.store.engine import TRANSIENT, Store
+from headway.store.migrate import prepare
 
 REFRESH = 1 / 8
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from headway.domain.routing import LOCAL
 from headway.domain.work_queue import WorkQueueEntry
 from headway.store.executions import Active
 
@@ -36,11 +37,14 @@ def admit(
     active: Active,
     max_active_jobs: int | None,
     excluded: Collection[str] = (),
+    room: int | None = None,
 ) -> list[Admission]:
     """Walk *entries* in order and say for each whether it gets a slot.
 
     Workflows in *excluded* neither need nor use a global slot; their group's cap binds them like
-    any other. Everything after the global limit is reached is stopped.
+    any other. Everything after the global limit is reached is stopped. At most *room* go to the
+    own workers, who have their hands full with those; one they have no hand for takes no slot
+    from what goes elsewhere.
     """
     total = active.total
     by_group = Counter(active.by_group)
@@ -53,8 +57,11 @@ def admit(
             admissions.append(Admission(entry, Verdict.STOP, reason))
             continue
         admission = _by_group(entry, by_group)
+        if admission.verdict is Verdict.DISPATCH and waits_for_worker(entry, room):
+            admission = Admission(entry, Verdict.SKIP, "no worker is free")
         admissions.append(admission)
         if admission.verdict is Verdict.DISPATCH:
+            room = room_left(entry, room)
             total += counts
             if entry.group_id is not None:
                 by_group[entry.group_id] += 1
@@ -69,12 +76,11 @@ def _by_group(entry: WorkQueueEntry, by_group: Counter[int]) -> Admission:
     return Admission(entry, Verdict.DISPATCH, "dispatched")
 
 
-def keep_to_room(admissions: Sequence[Admission], room: int) -> list[Admission]:
-    """Let at most *room* entries through; the workers have their hands full with those."""
-    kept = []
-    for one in admissions:
-        if one.verdict is Verdict.DISPATCH and room <= 0:
-            one = Admission(one.entry, Verdict.SKIP, "no worker is free")
-        room -= one.verdict is Verdict.DISPATCH
-        kept.append(one)
-    return kept
+def waits_for_worker(entry: WorkQueueEntry, room: int | None) -> bool:
+    """Whether *entry* goes to the own workers and they have no *room*; None is room for all."""
+    return entry.task_server == LOCAL and room is not None and room <= 0
+
+
+def room_left(entry: WorkQueueEntry, room: int | None) -> int | None:
+    """The own workers' room once *entry* has been admitted."""
+    return room if room is None or entry.task_server != LOCAL else room - 1

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headway.config import Settings
+from headway.definition.registry import Registry
+from headway.definition.task_servers import TaskServers
 from headway.dispatcher.capacity import Admission, Verdict
 from headway.dispatcher.steps import (
     apply_capacity_limits,
@@ -15,8 +17,8 @@ from headway.dispatcher.steps import (
 )
 from headway.dispatcher.unknown import fail_unknown
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.domain.routing import LOCAL, TaskServer
 from headway.observe import Observer, StepTimes
-from headway.servers.protocol import TaskServer
 from headway.store import outcomes
 from headway.store.delays import next_scheduled_at
 from headway.store.engine import Lock, Store
@@ -44,6 +46,7 @@ class DispatchResult:
     due_in: timedelta | None = None
     failed: tuple[int, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
+    by_server: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def skipped(self) -> Counter[str]:
@@ -53,9 +56,10 @@ class DispatchResult:
 
 
 class JobDispatcher:
-    """Admits queued work under the limits and hands it to a task server.
+    """Admits queued work under the limits and hands it to task servers.
 
-    With *to_own_workers*, only what a living worker knows, and no more than they have hands for.
+    What *task_servers* sends nowhere else goes to *server*; with *to_own_workers* of that only
+    what a living worker knows, and no more than they have hands for.
 
     >>> JobDispatcher(store, settings, observer, server).run_once().dispatched  # doctest: +SKIP
     (1, 2, 3)
@@ -69,7 +73,9 @@ class JobDispatcher:
         server: TaskServer,
         *,
         to_own_workers: bool = False,
+        task_servers: TaskServers | None = None,
     ) -> None:
+        self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
         self._settings = settings
@@ -83,7 +89,7 @@ class JobDispatcher:
             if tx is None:
                 return DispatchResult(led=False)
             workers = living_workers(tx) if self._to_own_workers else None
-            env = DispatchEnv(tx, self._settings, workers)
+            env = DispatchEnv(tx, self._settings, workers, self._task_servers)
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
             unknown = fail_unknown(env)
             times.stop()
@@ -96,8 +102,10 @@ class JobDispatcher:
                 due_in=None if next_at is None else next_at - tx.now,
                 failed=(*sorted(state.failed), *unknown.failed),
                 unknown=unknown.waiting,
+                by_server=_by_server(state),
             )
-        self._hand_over(result.dispatched)
+        for name, execution_ids in result.by_server.items():
+            self._hand_over(name, execution_ids)
         self._observer.emit(
             "dispatcher.cycle",
             loaded=result.loaded,
@@ -108,18 +116,33 @@ class JobDispatcher:
         )
         return result
 
-    def _hand_over(self, execution_ids: Sequence[int]) -> None:
-        """After the commit; what the task server refuses goes back to the queue, uncharged."""
-        if not execution_ids:
-            return
+    def _hand_over(self, name: str, execution_ids: Sequence[int]) -> None:
+        """After the commit; what a task server refuses goes back to the queue, uncharged."""
+        server = self._server if name == LOCAL else self._task_servers[name]
         try:
-            self._server.submit(execution_ids)
+            server.submit(execution_ids)
         except Exception as error:
             with self._store.writing() as tx:
                 refused = outcomes.take_back(
                     tx, execution_ids, self._settings.max_dispatch_attempts, repr(error)
                 )
-            self._observer.emit("dispatch.refused", count=len(refused), error=repr(error))
+            self._observer.emit(
+                "dispatch.refused", task_server=name, count=len(refused), error=repr(error)
+            )
+
+
+def _by_server(state: DispatchState) -> dict[str, tuple[int, ...]]:
+    """The executions for each task server, in the order of their ids."""
+    sent: dict[str, list[int]] = {}
+    for entry in state.entries:
+        if entry.id in state.dispatched:
+            sent.setdefault(entry.task_server, []).append(state.dispatched[entry.id])
+    return {name: tuple(sorted(sent[name])) for name in sorted(sent, key=_own_first)}
+
+
+def _own_first(name: str) -> tuple[bool, str]:
+    """Waking the own workers takes no time; another server may take its own."""
+    return (name != LOCAL, name)
 
 
 def _reasons(result: DispatchResult) -> Counter[str]:

@@ -1,15 +1,17 @@
 """LoadQueuedJobs → LoadDispatchCapacity → ApplyCapacityLimits → DispatchJobs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from headway.config import Settings
 from headway.dispatcher.ageing import aged_first, free_slots
-from headway.dispatcher.capacity import Verdict, admit, keep_to_room
+from headway.dispatcher.capacity import Verdict, admit
 from headway.dispatcher.faults import failing
 from headway.dispatcher.resting import resting_until
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.domain.execution import FailureCode
-from headway.domain.work_queue import WorkQueueEntry
+from headway.domain.routing import LOCAL, Share
+from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store import delays, executions, failed_entries, shut_groups, work_queue
 
 MOST_IN_ONE_CYCLE = 1000
@@ -44,26 +46,37 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
             break
         delays.rest(env.tx, resting)
     awake = [entry for entry in entries if entry.resting not in resting]
-    return replace(state, entries=tuple(awake))
-
-
-def _most(env: DispatchEnv) -> int:
-    """What a cycle could start at best; there is no use in reading much more."""
-    limits = [MOST_IN_ONE_CYCLE]
-    if env.settings.max_active_jobs is not None:
-        limits.append(env.settings.max_active_jobs + BEYOND)
-    if env.workers is not None:
-        limits.append(env.workers.slots * KEPT_READY + BEYOND)
-    return min(limits)
+    return replace(state, entries=tuple(env.task_servers.routed(awake)))
 
 
 def _dispatchable(env: DispatchEnv) -> list[WorkQueueEntry]:
+    """What the own workers take, and what this application sends elsewhere.
+
+    Read apart, so that neither hides the other when the page is full.
+    """
+    most, workers = _most(env.settings), env.workers
+    if workers is None:
+        return _read(env, None, most)
+    found = _read(env, workers.shares, min(most, workers.slots * KEPT_READY + BEYOND))
+    if elsewhere := env.task_servers.elsewhere():
+        found += _read(env, elsewhere, most)
+        found = sorted(one_per_manifest(found), key=dispatch_order)
+    return found
+
+
+def _most(settings: Settings) -> int:
+    """What a cycle could start at best; there is no use in reading much more."""
+    limit = settings.max_active_jobs
+    return MOST_IN_ONE_CYCLE if limit is None else min(MOST_IN_ONE_CYCLE, limit + BEYOND)
+
+
+def _read(env: DispatchEnv, taken: Sequence[Share] | None, most: int) -> list[WorkQueueEntry]:
     return work_queue.dispatchable(
         env.tx,
         env.settings.max_queued_jobs_per_cycle,
-        _most(env),
+        most,
         env.settings.exclude_from_max_active_jobs,
-        None if env.workers is None else env.workers.workflows,
+        taken,
         env.tx.now - env.settings.starvation_after,
     )
 
@@ -83,13 +96,13 @@ def apply_capacity_limits(state: DispatchState, env: DispatchEnv) -> DispatchSta
     faulty = failing(state.entries)
     ids = {one.entry.id for one in faulty}
     sound = [entry for entry in state.entries if entry.id not in ids]
-    room = None if workers is None else workers.slots * KEPT_READY - state.active.live
-    slots = free_slots(len(sound), state.active, settings.max_active_jobs, room)
+    room = None if workers is None else max(0, workers.slots * KEPT_READY - state.active.local)
+    elsewhere = sum(entry.task_server != LOCAL for entry in sound)
+    hands = None if room is None else room + elsewhere
+    slots = free_slots(len(sound), state.active, settings.max_active_jobs, hands)
     aged_before = env.tx.now - settings.starvation_after
-    ordered = aged_first(sound, state.active, slots, aged_before, excluded)
-    admissions = admit(ordered, state.active, settings.max_active_jobs, excluded)
-    if room is not None:
-        admissions = keep_to_room(admissions, room)
+    ordered = aged_first(sound, state.active, slots, aged_before, excluded, room)
+    admissions = admit(ordered, state.active, settings.max_active_jobs, excluded, room)
     return replace(state, admissions=(*faulty, *admissions))
 
 
@@ -103,7 +116,9 @@ def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     refused = {one.entry.id: one.reason for one in state.admissions if one.verdict is Verdict.FAIL}
     for _ in range(LOOKS):
         admitted = _admitted(state, {*dispatched, *refused})
-        started, unfit = work_queue.dispatch_each(env.tx, admitted)
+        elsewhere = {one.id: one.task_server for one in admitted if one.task_server != LOCAL}
+        ids = [one.id for one in admitted]
+        started, unfit = work_queue.dispatch_each(env.tx, ids, elsewhere)
         dispatched |= started
         refused |= unfit
         if not unfit:
@@ -114,9 +129,9 @@ def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     return replace(state, dispatched=dispatched, failed={key: refused[key] for key in ended})
 
 
-def _admitted(state: DispatchState, but: Collection[int]) -> list[int]:
-    ids = [one.entry.id for one in state.admissions if one.verdict is Verdict.DISPATCH]
-    return [key for key in ids if key not in but]
+def _admitted(state: DispatchState, but: Collection[int]) -> list[WorkQueueEntry]:
+    admitted = [one.entry for one in state.admissions if one.verdict is Verdict.DISPATCH]
+    return [entry for entry in admitted if entry.id not in but]
 
 
 def _admit_others(state: DispatchState, env: DispatchEnv) -> DispatchState:

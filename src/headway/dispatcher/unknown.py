@@ -7,6 +7,7 @@ from headway.dispatcher.faults import unknown_since
 from headway.dispatcher.workflow import DispatchEnv
 from headway.domain.execution import FailureCode
 from headway.store import failed_entries, unknown_workflows
+from headway.store.servers import Workers
 
 # Looked for so many times within the timeout: this look counts all that is queued.
 LOOKS_PER_TIMEOUT = 20
@@ -30,10 +31,15 @@ def fail_unknown(env: DispatchEnv) -> Unknown:
     ):
         return Unknown()
     waiting = unknown_workflows.queued_by_workflow(env.tx)
-    since = unknown_since(seen.since, sorted(waiting), env.workers.workflows, now)
+    since = unknown_since(seen.since, sorted(waiting), _known(env.workers), now)
     unknown_workflows.note_seen(env.tx, since)
     failed = _fail(env, [name for name in since if now - since[name] >= timeout], timeout)
     return Unknown({name: waiting[name] for name in since}, tuple(failed))
+
+
+def _known(workers: Workers) -> frozenset[str]:
+    """What workers take, or dispatchers send elsewhere; nothing while no worker lives at all."""
+    return workers.workflows | workers.routed if workers.workflows else frozenset()
 
 
 def _fail(env: DispatchEnv, workflows: list[str], timeout: timedelta) -> list[int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headway.config import Settings
+from headway.definition.task_servers import TaskServers
 from headway.dispatcher.capacity import Admission
 from headway.domain.work_queue import WorkQueueEntry
 from headway.store.executions import Active
@@ -16,11 +17,13 @@ class DispatchEnv:
     """What every step may use: the open transaction under the dispatch lock, and the settings.
 
     ``workers`` are the living ones if work goes to headway's own, else None: nobody knows.
+    ``task_servers`` is what this application sends elsewhere.
     """
 
     tx: Transaction
     settings: Settings
     workers: Workers | None
+    task_servers: TaskServers
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from headway.domain.routing import LOCAL
 from headway.errors import IllegalTransition
 
 
@@ -128,7 +129,8 @@ def crashed_too_often(crashes_before: int, max_crashes: int) -> bool:
 class Execution:
     """One attempt, live or finished. Its id is the epoch handed to user code as fencing token.
 
-    ``crashes`` counts the workers lost to earlier attempts of the same entry.
+    ``crashes`` counts the workers lost to earlier attempts of the same entry; ``task_server`` is
+    where the dispatcher has sent it.
     """
 
     id: int
@@ -155,6 +157,7 @@ class Execution:
     progress_note: str | None
     failure: Failure | None
     output: str | None
+    task_server: str = LOCAL
 
     @property
     def lost(self) -> bool:

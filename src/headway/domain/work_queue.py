@@ -1,9 +1,12 @@
 """The work queue entry: the intent to run once, whatever asked for it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
+
+from headway.domain.routing import LOCAL
 
 PRIORITY_MIN = 0
 PRIORITY_MAX = 31
@@ -82,7 +85,8 @@ class WorkQueueEntry:
 
     ``eligible_since`` is when it could last have begun to wait for nothing but its turn;
     ``missing`` names the manifest or group it belongs to if there is no such thing. One that
-    ``may_overlap`` waits for no other entry or run of its manifest.
+    ``may_overlap`` waits for no other entry or run of its manifest; ``task_server`` is where it
+    goes once it is admitted.
     """
 
     id: int
@@ -101,6 +105,7 @@ class WorkQueueEntry:
     input_bytes: int = 0
     missing: str | None = None
     may_overlap: bool = False
+    task_server: str = LOCAL
 
 
 def age(entry: WorkQueueEntry) -> tuple[datetime, int]:
@@ -111,6 +116,17 @@ def age(entry: WorkQueueEntry) -> tuple[datetime, int]:
 def dispatch_order(entry: WorkQueueEntry) -> tuple[int, int, datetime, int]:
     """What entries are sorted by: group priority, own priority, age, id."""
     return (-entry.group_priority, -entry.priority, entry.created_at, entry.id)
+
+
+def one_per_manifest(entries: Iterable[WorkQueueEntry]) -> list[WorkQueueEntry]:
+    """Each entry once, of a manifest that runs once at a time the best, in the order given."""
+    unique = {one.id: one for one in entries}
+    best: dict[int, WorkQueueEntry] = {}
+    for one in sorted(unique.values(), key=dispatch_order):
+        alone = one.manifest_id is None or one.may_overlap
+        best.setdefault(-one.id if alone else one.manifest_id or 0, one)
+    kept = {one.id for one in best.values()}
+    return [one for one in unique.values() if one.id in kept]
 
 
 def entry_priority(group_priority: int, boost: int = 0) -> int:

@@ -1,6 +1,6 @@
 """What a pool takes from the database, and gives back."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from headway.definition.registry import Registry
 from headway.domain.execution import Execution
@@ -14,15 +14,24 @@ from headway.store.transaction import Transaction
 class Claims:
     """Claims for owners; for one that has a lease only while that lives.
 
+    Of the registered workflows, only those that it *takes* are claimed.
+
     >>> Claims(store, registry, suspicion, leased=True).claim("me", 4, [])  # doctest: +SKIP
     []
     """
 
     def __init__(
-        self, store: Store, registry: Registry, suspicion: Suspicion, *, leased: bool
+        self,
+        store: Store,
+        registry: Registry,
+        suspicion: Suspicion,
+        *,
+        leased: bool,
+        takes: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
+        self._takes = takes or registry.names
         self._suspicion = suspicion
         self._leased = leased
         self._last_chances = False
@@ -51,7 +60,7 @@ class Claims:
     def _start(
         self, tx: Transaction, owner: str, limit: int, crashes: range | None = None
     ) -> list[Execution]:
-        names, first_steps = self._registry.names(), self._registry.first_steps()
+        names, first_steps = self._takes(), self._registry.first_steps()
         return executions.claim_pending(tx, owner, limit, names, first_steps, crashes)
 
     def look(self, owners: Collection[str]) -> list[Owned]:

@@ -50,6 +50,7 @@ class WorkerPool:
         on_finished: Callable[[], None] = lambda: None,
         *,
         leased: bool = False,
+        takes: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.cancellations = CancellationRegistry()
         self._store = store
@@ -61,7 +62,7 @@ class WorkerPool:
         self._running: dict[int, Execution] = {}
         self._ownership = Ownership()
         suspicion = Suspicion(settings.max_crashes)
-        self._claims = Claims(store, registry, suspicion, leased=leased)
+        self._claims = Claims(store, registry, suspicion, leased=leased, takes=takes)
         self._claiming = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")

@@ -1,6 +1,7 @@
 """What the dispatcher may start now, best first: read lane by lane, as far as it takes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -24,7 +25,15 @@ from sqlalchemy import (
 )
 
 from headway.domain.lanes import Lane, Search
-from headway.domain.work_queue import RestingTimes, Source, WorkQueueEntry, age, dispatch_order
+from headway.domain.routing import Share
+from headway.domain.work_queue import (
+    RestingTimes,
+    Source,
+    WorkQueueEntry,
+    age,
+    dispatch_order,
+    one_per_manifest,
+)
 from headway.store.eligibility import SCHEDULED, eligible, entry, in_order
 from headway.store.lanes import lanes
 from headway.store.rows import unnested
@@ -39,7 +48,7 @@ def dispatchable(
     per_group: int | None,
     in_total: int,
     excluded: Collection[str] = (),
-    workflows: Collection[str] | None = None,
+    taken: Sequence[Share] | None = None,
     aged_before: datetime | None = None,
 ) -> list[WorkQueueEntry]:
     """The entries that may be dispatched now, best first, at most *per_group* of each group.
@@ -47,27 +56,22 @@ def dispatchable(
     Everything that would refuse an entry is asked before any limit, so that a page full of
     entries that cannot run never hides one that can: of a capped group come as many as it has
     room for and one more, and what is *excluded* from the global limit comes whatever its place.
-    With *workflows*, only entries of those come: nobody is there to run the others. The oldest
+    With *taken*, only entries in these shares come: nobody is there to run the others. The oldest
     of those that might have run since *aged_before* come as well.
     """
-    look = _Look(tx, per_group, in_total, workflows, aged_before)
+    look = _Look(tx, per_group, in_total, taken, aged_before)
     found = look.best_of(look.heads, excluded) if excluded else []
     found += look.oldest()
     found += sorted(look.best() + look.unripe(), key=dispatch_order)
-    chosen = _one_per_manifest(found)[:in_total]
+    chosen = one_per_manifest(found)[:in_total]
     chosen += look.kept_out(in_total - len(chosen))
-    return sorted(_one_per_manifest(chosen), key=dispatch_order)
+    return sorted(one_per_manifest(chosen), key=dispatch_order)
 
 
-def _one_per_manifest(entries: Iterable[WorkQueueEntry]) -> list[WorkQueueEntry]:
-    """Each entry once, of a manifest that runs once at a time the best, in the order given."""
-    unique = {one.id: one for one in entries}
-    best: dict[int, WorkQueueEntry] = {}
-    for one in sorted(unique.values(), key=dispatch_order):
-        alone = one.manifest_id is None or one.may_overlap
-        best.setdefault(-one.id if alone else one.manifest_id or 0, one)
-    kept = {one.id for one in best.values()}
-    return [one for one in unique.values() if one.id in kept]
+def _limited_to(workflows: frozenset[str], taken: Sequence[Share] | None) -> Sequence[Share]:
+    if taken is None:
+        return [Share(workflows)]
+    return [replace(share, workflows=share.workflows & workflows) for share in taken]
 
 
 class _Look:
@@ -78,13 +82,13 @@ class _Look:
         tx: Transaction,
         per_group: int | None,
         in_total: int,
-        workflows: Collection[str] | None,
+        taken: Sequence[Share] | None,
         aged_before: datetime | None,
     ) -> None:
         self._tx = tx
         self._per_group = in_total if per_group is None else per_group
         self._wanted = in_total
-        self._workflows = workflows
+        self._taken = taken
         self._aged_before = aged_before
         self._cut: list[WorkQueueEntry] = []
         self.heads, self._aged = lanes(tx, 2 * in_total, aged_before, 2 * self._aged_wanted)
@@ -109,14 +113,13 @@ class _Look:
         self, heads: Sequence[Lane], excluded: Collection[str] | None = None
     ) -> list[WorkQueueEntry]:
         """The first in the order of dispatch of these lanes; with *excluded*, of those alone."""
-        workflows = self._workflows
+        taken = self._taken
         if excluded is not None:
-            known = excluded if workflows is None else set(excluded) & set(workflows)
-            workflows = sorted(known)
+            taken = _limited_to(frozenset(excluded), taken)
         search = Search(
             [lane for lane in heads if not lane.full],
             self._wanted,
-            partial(self._fetch, workflows),
+            partial(self._fetch, taken),
             dispatch_order,
             lambda lane: lane.order,
             lambda lane: self._per_group if lane.room is None else min(self._per_group, lane.room),
@@ -138,7 +141,7 @@ class _Look:
         search = Search(
             aged,
             self._aged_wanted,
-            partial(self._fetch, self._workflows, aged_before=self._aged_before),
+            partial(self._fetch, self._taken, aged_before=self._aged_before),
             age,
             lambda lane: lane.age,
             lambda lane: self._aged_wanted if lane.room is None else lane.room,
@@ -147,7 +150,7 @@ class _Look:
 
     def unripe(self) -> list[WorkQueueEntry]:
         """What is due although it still counts as delayed; the dispatcher clears most of it."""
-        waiting = eligible(self._tx, self._workflows, waiting=True)
+        waiting = eligible(self._tx, self._taken, waiting=True)
         disabled = exists().where(
             manifest_group.c.id == entry.c.group_id, not_(manifest_group.c.enabled)
         )
@@ -162,12 +165,12 @@ class _Look:
     def kept_out(self, room: int) -> list[WorkQueueEntry]:
         """What only the caps of groups keep out, one of each: somebody will ask why."""
         full = [lane for lane in self.heads if lane.full][: max(0, room - len(self._cut))]
-        firsts = self._fetch(self._workflows, full, 1) if full else {}
+        firsts = self._fetch(self._taken, full, 1) if full else {}
         return (self._cut + [one for entries in firsts.values() for one in entries])[: max(0, room)]
 
     def _fetch(
         self,
-        workflows: Collection[str] | None,
+        taken: Sequence[Share] | None,
         chosen: Sequence[Lane],
         limit: int,
         aged_before: datetime | None = None,
@@ -177,7 +180,7 @@ class _Look:
         for grouped in (True, False):
             some = [lane for lane in chosen if (lane.group_id is not None) is grouped]
             if some:
-                statement = _first_of(self._tx, workflows, some, limit, grouped, aged_before)
+                statement = _first_of(self._tx, taken, some, limit, grouped, aged_before)
                 for row in self._tx.connection.execute(statement):
                     one = _entry(row)
                     found[by_place[_place(one, aged_before)]].append(one)
@@ -193,7 +196,7 @@ def _place(one: Lane | WorkQueueEntry, aged_before: datetime | None) -> tuple[in
 
 def _first_of(
     tx: Transaction,
-    workflows: Collection[str] | None,
+    taken: Sequence[Share] | None,
     chosen: Sequence[Lane],
     limit: int,
     grouped: bool,
@@ -201,7 +204,7 @@ def _first_of(
 ) -> Select[Any]:
     """The first entries of each of these lanes that may run: a walk down each, up to *limit*."""
     given = _given(tx, chosen)
-    ids = eligible(tx, workflows).order_by(*in_order(entry)).limit(limit)
+    ids = eligible(tx, taken).order_by(*in_order(entry)).limit(limit)
     ids = ids.where(entry.c.group_id == given.c.group_id if grouped else entry.c.group_id.is_(None))
     if aged_before is not None:
         since = or_(entry.c.scheduled_at.is_(None), entry.c.scheduled_at <= aged_before)

@@ -1,6 +1,6 @@
 """Which queue entries may be dispatched at all: asked of every entry before any limit."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -11,6 +11,7 @@ from sqlalchemy import (
     TextClause,
     and_,
     exists,
+    false,
     not_,
     or_,
     select,
@@ -20,8 +21,9 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import NamedFromClause
 
 from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.routing import Share
 from headway.domain.work_queue import AUTOMATIC, EntryStatus, Source
-from headway.store.tables import dead_letter, execution, manifest, work_queue
+from headway.store.tables import dead_letter, execution, manifest, manifest_group, work_queue
 from headway.store.transaction import Transaction, among, word
 
 QUEUED = work_queue.c.status == word(EntryStatus.QUEUED)
@@ -33,6 +35,7 @@ OVERLAPPING = text(f"NOT {execution.name}.single_flight")
 
 entry = work_queue.alias("entry")
 better = work_queue.alias("better")
+routed_group = manifest_group.alias("routed_group")
 
 
 def queued(one: FromClause) -> ColumnElement[bool]:
@@ -57,9 +60,9 @@ def in_order(one: FromClause) -> tuple[ColumnElement[Any], ...]:
 
 
 def eligible(
-    tx: Transaction, workflows: Collection[str] | None = None, *, waiting: bool = False
+    tx: Transaction, taken: Sequence[Share] | None = None, *, waiting: bool = False
 ) -> Select[tuple[int]]:
-    """Entries that may run now, of *workflows*, the first of each manifest that runs alone.
+    """Entries that may run now, *taken* by somebody, the first of each manifest that runs alone.
 
     With *waiting*, all whose time has come but that still count as delayed. An entry whose
     manifest or group is gone comes as well, so that it can be failed instead of waiting for ever.
@@ -71,15 +74,15 @@ def eligible(
         .where(
             chosen,
             _is_due(tx, entry),
-            _is_known(tx, entry, workflows),
+            _is_taken(tx, entry, taken),
             or_(manifest.c.id.is_(None), and_(manifest.c.removed_at.is_(None), _allowed(entry))),
             ~_is_running(),
-            true() if waiting else _first_of_manifest(tx, workflows),
+            true() if waiting else _first_of_manifest(tx, taken),
         )
     )
 
 
-def _first_of_manifest(tx: Transaction, workflows: Collection[str] | None) -> ColumnElement[bool]:
+def _first_of_manifest(tx: Transaction, taken: Sequence[Share] | None) -> ColumnElement[bool]:
     first = (
         select(better.c.id)
         .where(
@@ -87,7 +90,7 @@ def _first_of_manifest(tx: Transaction, workflows: Collection[str] | None) -> Co
             better.c.manifest_id == entry.c.manifest_id,
             better.c.group_id == entry.c.group_id,
             _is_due(tx, better),
-            _is_known(tx, better, workflows),
+            _is_taken(tx, better, taken),
             _allowed(better),
         )
         .order_by(*in_order(better))
@@ -103,8 +106,21 @@ def _first_of_manifest(tx: Transaction, workflows: Collection[str] | None) -> Co
     )
 
 
-def _is_known(tx: Transaction, one: Any, workflows: Collection[str] | None) -> ColumnElement[bool]:
-    return true() if workflows is None else among(tx, one.c.workflow, workflows)
+def _is_taken(tx: Transaction, one: Any, taken: Sequence[Share] | None) -> ColumnElement[bool]:
+    if taken is None:
+        return true()
+    return or_(false(), *(_is_in(tx, one, share) for share in taken))
+
+
+def _is_in(tx: Transaction, one: Any, share: Share) -> ColumnElement[bool]:
+    known = among(tx, one.c.workflow, share.workflows)
+    if not share.groups:
+        return known
+    named = among(tx, routed_group.c.name, share.groups)
+    inside = one.c.group_id.in_(select(routed_group.c.id).where(named))
+    if share.only:
+        return and_(known, inside)
+    return and_(known, or_(one.c.group_id.is_(None), ~inside))
 
 
 def _is_due(tx: Transaction, one: FromClause) -> ColumnElement[bool]:

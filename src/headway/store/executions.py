@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select, update
 
-from headway.domain.execution import Execution, ExecutionState, Failure
+from headway.domain.execution import Execution, ExecutionState
+from headway.domain.routing import LOCAL
+from headway.store.execution_rows import to_execution
 from headway.store.tables import execution, executions, manifest
 from headway.store.transaction import Transaction, among, locked_in_order, word
 
 PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
+IS_LOCAL = execution.c.task_server == word(LOCAL)
 
 
 Steps = Mapping[str, str]
@@ -21,26 +24,24 @@ Steps = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Active:
-    """How many executions hold a slot: of the global limit, and per group; and how many live."""
+    """How many executions hold a slot: of the global limit, per group, and of the own workers."""
 
     total: int
     by_group: dict[int, int]
-    live: int = 0
+    local: int = 0
 
 
 def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
     """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all."""
     counted = func.count().label("active")
-    by_workflow = select(execution.c.group_id, execution.c.workflow, counted).group_by(
-        execution.c.group_id, execution.c.workflow
-    )
-    total, live, by_group = 0, 0, Counter[int]()
-    for row in tx.connection.execute(by_workflow):
-        live += row.active
+    kinds = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
+    total, local, by_group = 0, 0, Counter[int]()
+    for row in tx.connection.execute(select(*kinds, counted).group_by(*kinds)):
+        local += row.active if row.task_server == LOCAL else 0
         total += 0 if row.workflow in excluded else row.active
         if row.group_id is not None:
             by_group[row.group_id] += row.active
-    return Active(total, dict(by_group), live)
+    return Active(total, dict(by_group), local)
 
 
 def claim_pending(
@@ -51,27 +52,28 @@ def claim_pending(
     first_steps: Steps | None = None,
     crashes: range | None = None,
 ) -> list[Execution]:
-    """Start up to *limit* pending executions of known *workflows* in the name of *owner*.
+    """Start up to *limit* executions that wait for the own workers, in the name of *owner*.
 
+    They are of known *workflows*; what was sent to another task server is not touched.
     *first_steps* names the step each workflow starts with, so that it is on record at once. With
     *crashes*, only those come that have taken so many workers along.
     """
     best_first = (
         select(execution.c.id)
-        .where(PENDING, among(tx, execution.c.workflow, workflows))
+        .where(PENDING, IS_LOCAL, among(tx, execution.c.workflow, workflows))
         .order_by(execution.c.priority.desc(), execution.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
     if crashes is not None:
         best_first = best_first.where(execution.c.crashes.between(crashes[0], crashes[-1]))
-    return _start(tx, owner, best_first, first_steps)
+    return start(tx, owner, best_first, first_steps)
 
 
 def has_pending(tx: Transaction, crashes: range) -> bool:
-    """Whether something is pending that has taken so many workers along."""
+    """Whether something waits for the own workers that has taken so many of them along."""
     chosen = execution.c.crashes.between(crashes[0], crashes[-1])
-    pending = select(execution.c.id).where(PENDING, chosen).limit(1)
+    pending = select(execution.c.id).where(PENDING, IS_LOCAL, chosen).limit(1)
     return tx.connection.execute(pending).first() is not None
 
 
@@ -80,13 +82,14 @@ def claim_one(
 ) -> Execution | None:
     """Start this execution in the name of *owner*; None if it is not pending any more."""
     this_one = select(execution.c.id).where(execution.c.id == execution_id, PENDING)
-    started = _start(tx, owner, this_one.with_for_update(skip_locked=True), first_steps)
+    started = start(tx, owner, this_one.with_for_update(skip_locked=True), first_steps)
     return started[0] if started else None
 
 
-def _start(
+def start(
     tx: Transaction, owner: str, chosen: Select[tuple[int]], first_steps: Steps | None
 ) -> list[Execution]:
+    """Start the executions *chosen* in the name of *owner*; what has just been locked is left."""
     # Materialised, or the planner may run the LIMITed sub-select once per row.
     picked = chosen.cte("picked").prefix_with("MATERIALIZED", dialect="postgresql")
     statement = (
@@ -257,44 +260,3 @@ def _flag(tx: Transaction, chosen: ColumnElement[bool], reason: str, *, wait: bo
         .returning(execution.c.id)
     )
     return sorted(tx.connection.execute(statement).scalars())
-
-
-def to_execution(row: Row[Any]) -> Execution:
-    """A row of the live table, the history or the view over both, as the domain's value."""
-    values = row._mapping
-    failed = values.get("failure_type")
-    return Execution(
-        id=row.id,
-        entry_id=row.entry_id,
-        manifest_id=row.manifest_id,
-        external_id=row.external_id,
-        group_name=row.group_name,
-        workflow=row.workflow,
-        input=row.input,
-        source=row.source,
-        priority=row.priority,
-        attempt=row.attempt,
-        crashes=row.crashes,
-        state=ExecutionState(row.state),
-        scheduled_for=row.scheduled_for,
-        dispatched_at=row.dispatched_at,
-        started_at=row.started_at,
-        finished_at=values.get("finished_at"),
-        owner=row.owner,
-        cancel_requested=bool(row.cancel_requested),
-        running_step=row.running_step,
-        step_started_at=row.step_started_at,
-        progress=row.progress,
-        progress_note=row.progress_note,
-        failure=_failure(values) if failed else None,
-        output=values.get("output"),
-    )
-
-
-def _failure(values: Any) -> Failure:
-    return Failure(
-        values["failure_step"],
-        values["failure_type"],
-        values["failure_message"],
-        values["failure_traceback"] or "",
-    )

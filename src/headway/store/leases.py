@@ -57,6 +57,7 @@ def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
             roles=json.dumps(sorted(process.roles)),
             workflows=json.dumps(sorted(process.workflows)),
             slots=process.slots,
+            routes=process.routing.to_json(),
             started_at=now,
             renewed_at=now,
             expires_at=_moment(tx, lease),

@@ -80,6 +80,14 @@ def migrate(store: Store) -> list[Migration]:
     return applied
 
 
+def prepare(store: Store) -> None:
+    """Make sure the schema fits; the embedded database is migrated on the way."""
+    store.check()
+    if not store.on_postgresql:
+        migrate(store)
+    check_schema(store)
+
+
 def _wait_for_lock(tx: Transaction) -> None:
     """Two servers starting together migrate one after the other; SQLite's writer lock does it."""
     if tx.on_postgresql:

@@ -28,7 +28,8 @@ from headway.store.dead_letters import NewDeadLetter
 from headway.store.delays import put_off
 from headway.store.edges import consume
 from headway.store.execution_ids import reserve_unused
-from headway.store.executions import IN_PROGRESS, PENDING, to_execution
+from headway.store.execution_rows import to_execution
+from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
 from headway.store.settling import settle_ended
 from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction, among, insert_or_ignore, locked_in_order
@@ -99,14 +100,15 @@ def fail_stale_pending(
 ) -> list[Execution]:
     """Fail what nobody picked up since *dispatched_before*, but nothing of *still_served*.
 
-    Those are workflows whose workers are at work: what waits for them is not lost.
+    Those are workflows whose own workers are at work: what waits for them is not lost. Of what
+    was sent to other task servers nothing is known but its age.
     """
     failure = Failure(
         "ReapStalePending",
         FailureCode.STALE_PENDING,
         "no worker picked this up within stale_pending_timeout",
     )
-    served = among(tx, execution.c.workflow, still_served)
+    served = and_(IS_LOCAL, among(tx, execution.c.workflow, still_served))
     stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, ~served)
     return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Select, Subquery, func, select
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.work_queue import EntryStatus, Source
-from headway.store.executions import to_execution
+from headway.store.execution_rows import to_execution
 from headway.store.tables import (
     dead_letter,
     execution,

@@ -4,14 +4,18 @@ A row that is not renewed expires (``leases``); then nothing more is dispatched 
 """
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import exists, or_, select
 
+from headway.domain.routing import LOCAL, Routing, Share, merged, workflows_of
 from headway.store.tables import execution, execution_history, server
-from headway.store.transaction import Transaction
+from headway.store.transaction import Transaction, word
+
+DISPATCHER = "dispatcher"
 
 
 @dataclass(frozen=True)
@@ -24,30 +28,55 @@ class ServerProcess:
     roles: Collection[str]
     workflows: Collection[str]
     slots: int
+    routing: Routing = field(default_factory=Routing)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """What the living workers can do together."""
+    """What the living workers can do together.
+
+    ``shares`` is what they take, ``workflows`` that in whatever group; ``routed`` are workflows
+    that living dispatchers send to other task servers.
+    """
 
     slots: int
     workflows: frozenset[str]
+    shares: tuple[Share, ...] = ()
+    routed: frozenset[str] = frozenset()
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:
-    """Whether any worker has started anything since *moment*."""
-    live = exists().where(execution.c.started_at >= moment)
+    """Whether any of the own workers has started anything since *moment*."""
+    live = exists().where(execution.c.started_at >= moment, execution.c.task_server == word(LOCAL))
     # By the time it ended, which is indexed; whatever started since has ended since.
     history = execution_history.c
-    ended = exists().where(history.finished_at >= moment, history.started_at >= moment)
+    ended = exists().where(
+        history.finished_at >= moment,
+        history.started_at >= moment,
+        history.task_server == word(LOCAL),
+    )
     return bool(tx.connection.execute(select(or_(live, ended))).scalar_one())
 
 
 def living_workers(tx: Transaction) -> Workers:
-    """The slots and workflows of every worker whose row has not expired."""
-    living = select(server.c.slots, server.c.workflows).where(
-        server.c.expires_at > tx.now, server.c.slots > 0
+    """The slots of every worker whose row has not expired, and what they take."""
+    living = select(server.c.slots, server.c.roles, server.c.workflows, server.c.routes).where(
+        server.c.expires_at > tx.now
     )
     rows = tx.connection.execute(living).all()
-    known = (name for row in rows for name in json.loads(row.workflows))
-    return Workers(sum(row.slots for row in rows), frozenset(known))
+    shares = _shared(Routing.local, [row for row in rows if row.slots > 0])
+    sent = _shared(Routing.elsewhere, [row for row in rows if DISPATCHER in json.loads(row.roles)])
+    slots = sum(row.slots for row in rows)
+    return Workers(slots, workflows_of(shares), shares, workflows_of(sent))
+
+
+def _shared(
+    share: Callable[[Routing, Collection[str]], tuple[Share, ...]], rows: Sequence[Any]
+) -> tuple[Share, ...]:
+    """What the processes of these rows share; most of them say the same."""
+    said = sorted({(row.workflows, row.routes) for row in rows})
+    return merged(
+        one
+        for workflows, routes in said
+        for one in share(Routing.from_json(routes), json.loads(workflows))
+    )

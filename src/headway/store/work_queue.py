@@ -3,12 +3,17 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
+    Column,
+    ColumnElement,
     Select,
+    Text,
     and_,
+    case,
     delete,
     func,
     insert,
@@ -21,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from headway.domain.execution import ExecutionState
+from headway.domain.routing import LOCAL
 from headway.domain.work_queue import (
     EntryStatus,
     NewEntry,
@@ -53,6 +59,7 @@ SINGLE_FLIGHT_BROKEN = {
     False: "headway_execution.manifest_id",
 }
 NO_LONGER_DECLARED = "the manifest is no longer declared"
+NOWHERE_ELSE: Mapping[int, str] = MappingProxyType({})
 
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
@@ -132,16 +139,16 @@ FOLDED: dict[str, str] = {
 
 
 def dispatch_each(
-    tx: Transaction, entry_ids: Sequence[int]
+    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str] = NOWHERE_ELSE
 ) -> tuple[dict[int, int], dict[int, str]]:
     """Dispatch entries, each on its own account: one the database refuses costs no other.
 
-    Returns entry → execution, and why the others were refused. One whose manifest has come to run
-    in the meantime is in neither: it waits.
+    Those *elsewhere* go to the task server named there. Returns entry → execution, and why the
+    others were refused. One whose manifest has come to run in the meantime is in neither: it waits.
     """
     try:
         with tx.connection.begin_nested():
-            return dispatch(tx, entry_ids), {}
+            return dispatch(tx, entry_ids, elsewhere), {}
     except DBAPIError as error:
         if isinstance(error, TRANSIENT) or error.connection_invalidated:
             raise
@@ -151,27 +158,32 @@ def dispatch_each(
             ] in str(error.orig)
             return {}, {} if busy else {entry_ids[0]: repr(error.orig)}
     middle = len(entry_ids) // 2
-    dispatched, refused = dispatch_each(tx, entry_ids[:middle])
-    more, others = dispatch_each(tx, entry_ids[middle:])
+    dispatched, refused = dispatch_each(tx, entry_ids[:middle], elsewhere)
+    more, others = dispatch_each(tx, entry_ids[middle:], elsewhere)
     return dispatched | more, refused | others
 
 
-def dispatch(tx: Transaction, entry_ids: Sequence[int]) -> dict[int, int]:
+def dispatch(
+    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str] = NOWHERE_ELSE
+) -> dict[int, int]:
     """Turn queued entries into pending executions; returns entry id → execution id.
 
-    An entry that is no longer queued is left out: somebody else ended it in between.
+    All are for the own workers but those *elsewhere*, by the name of their task server. An entry
+    that is no longer queued is left out: somebody else ended it in between.
     """
     if not entry_ids:
         return {}
     fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
-    created = fold(tx, entry_ids)
+    created = fold(tx, entry_ids, elsewhere)
     link_retries(tx, {row.dead_letter_id: row.id for row in created if row.dead_letter_id})
     # The schedule of what may overlap waits for no end: it goes on as soon as the queue is free.
     leave_wakes(tx, [(row.manifest_id, Scope.SELF) for row in created if not row.single_flight])
     return {row.entry_id: row.id for row in created}
 
 
-def _fold_on_postgresql(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
+def _fold_on_postgresql(
+    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str]
+) -> Sequence[Any]:
     """One statement: what the DELETE returns is what the INSERT writes."""
     # An entry somebody else is changing waits for the next cycle; it must not hold up this one.
     chosen = and_(among(tx, work_queue.c.id, entry_ids), QUEUED)
@@ -181,21 +193,23 @@ def _fold_on_postgresql(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[A
         .returning(*work_queue.c)
         .cte("taken")
     )
-    return tx.connection.execute(_insert_executions(tx, taken)).all()
+    return tx.connection.execute(_insert_executions(tx, taken, elsewhere)).all()
 
 
-def _fold_on_sqlite(tx: Transaction, entry_ids: Sequence[int]) -> Sequence[Any]:
+def _fold_on_sqlite(
+    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str]
+) -> Sequence[Any]:
     """SQLite has no DELETE inside WITH; its one writer makes two statements as good as one."""
     taken = (
         select(work_queue).where(among(tx, work_queue.c.id, entry_ids), QUEUED).subquery("taken")
     )
-    created = tx.connection.execute(_insert_executions(tx, taken)).all()
+    created = tx.connection.execute(_insert_executions(tx, taken, elsewhere)).all()
     ids = [row.entry_id for row in created]
     tx.connection.execute(delete(work_queue).where(among(tx, work_queue.c.id, ids)))
     return created
 
 
-def _insert_executions(tx: Transaction, taken: Any) -> Any:
+def _insert_executions(tx: Transaction, taken: Any, elsewhere: Mapping[int, str]) -> Any:
     pending: Select[Any] = (
         select(
             *(taken.c[name] for name in FOLDED.values()),
@@ -206,6 +220,7 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
             manifest.c.external_id,
             manifest_group.c.name,
             func.coalesce(not_(manifest.c.allow_overlap), true()),
+            _task_server(tx, taken.c.id, elsewhere),
         )
         .select_from(
             taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id).outerjoin(
@@ -223,6 +238,7 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
         "external_id",
         "group_name",
         "single_flight",
+        "task_server",
     ]
     returned = ("id", "entry_id", "manifest_id", "dead_letter_id", "single_flight")
     return (
@@ -230,6 +246,16 @@ def _insert_executions(tx: Transaction, taken: Any) -> Any:
         .from_select(columns, pending)
         .returning(*(execution.c[name] for name in returned))
     )
+
+
+def _task_server(
+    tx: Transaction, entry_id: Column[Any], elsewhere: Mapping[int, str]
+) -> ColumnElement[str]:
+    """One branch for each server, not for each entry."""
+    names = sorted(set(elsewhere.values()))
+    ids = {name: [key for key, sent in elsewhere.items() if sent == name] for name in names}
+    branches = [(among(tx, entry_id, ids[name]), literal(name, Text)) for name in names]
+    return case(*branches, else_=word(LOCAL)) if branches else word(LOCAL)
 
 
 def requeue(

@@ -75,6 +75,7 @@ server = Table(
     Column("renewed_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Column("unbroken_since", Instant),
+    Column("routes", Text, nullable=False, server_default=text("'{}'")),
 )
 
 audit = Table(

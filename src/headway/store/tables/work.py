@@ -147,12 +147,18 @@ def _attempt_columns() -> list[Column[object]]:
     ]
 
 
+def _task_server_column() -> Column[object]:
+    """Where the dispatcher has sent an execution; ``local`` are headway's own workers."""
+    return Column("task_server", Text, nullable=False, server_default=text("'local'"))
+
+
 execution = Table(
     "headway_execution",
     schema,
     id_column(),
     *_attempt_columns(),
     Column("single_flight", Boolean, nullable=False, server_default=true()),
+    _task_server_column(),
     CheckConstraint(f"state IN ({LIVE_STATES})", name="headway_execution_state"),
     CheckConstraint(
         "(state = 'in_progress') = (owner IS NOT NULL AND started_at IS NOT NULL)",
@@ -162,8 +168,8 @@ execution = Table(
         "headway_execution_pending",
         text("priority DESC"),
         "id",
-        postgresql_where=text("state = 'pending'"),
-        sqlite_where=text("state = 'pending'"),
+        postgresql_where=text("state = 'pending' AND task_server = 'local'"),
+        sqlite_where=text("state = 'pending' AND task_server = 'local'"),
     ),
     Index(
         "headway_execution_single_flight",
@@ -192,6 +198,7 @@ execution_history = Table(
     Column("failure_message", Text),
     Column("failure_traceback", Text),
     Column("output", Text),
+    _task_server_column(),
     # What the job itself said about trying again: never, or not before.
     Column("final", Boolean, nullable=False, server_default=false()),
     Column("retry_at", Instant),

@@ -1,0 +1,49 @@
+"""Rows of executions as the domain's values."""
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from headway.domain.execution import Execution, ExecutionState, Failure
+
+
+def to_execution(row: Row[Any]) -> Execution:
+    """A row of the live table, the history or the view over both, as the domain's value."""
+    values = row._mapping
+    failed = values.get("failure_type")
+    return Execution(
+        id=row.id,
+        entry_id=row.entry_id,
+        manifest_id=row.manifest_id,
+        external_id=row.external_id,
+        group_name=row.group_name,
+        workflow=row.workflow,
+        input=row.input,
+        source=row.source,
+        priority=row.priority,
+        attempt=row.attempt,
+        crashes=row.crashes,
+        state=ExecutionState(row.state),
+        scheduled_for=row.scheduled_for,
+        dispatched_at=row.dispatched_at,
+        started_at=row.started_at,
+        finished_at=values.get("finished_at"),
+        owner=row.owner,
+        cancel_requested=bool(row.cancel_requested),
+        running_step=row.running_step,
+        step_started_at=row.step_started_at,
+        progress=row.progress,
+        progress_note=row.progress_note,
+        failure=_failure(values) if failed else None,
+        output=values.get("output"),
+        task_server=row.task_server,
+    )
+
+
+def _failure(values: Any) -> Failure:
+    return Failure(
+        values["failure_step"],
+        values["failure_type"],
+        values["failure_message"],
+        values["failure_traceback"] or "",
+    )
