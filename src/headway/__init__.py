@@ -5,6 +5,7 @@ from headway.definition.making import Item
 from headway.domain.exclusions import exclude
 from headway.domain.manifest import Group
 from headway.domain.retry import RetryPolicy
+from headway.domain.routing import TaskServer
 from headway.domain.schedule import cron, every, once
 from headway.errors import DoNotRetry, HeadwayError, JobCancelled, RetryAfter
 from headway.run import Run
@@ -21,6 +22,7 @@ __all__ = [
     "RetryAfter",
     "RetryPolicy",
     "Run",
+    "TaskServer",
     "__version__",
     "cron",
     "every",

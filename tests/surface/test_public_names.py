@@ -15,12 +15,14 @@ OFFERED = {
         "JobCancelled",
         "RetryPolicy",
         "Run",
+        "TaskServer",
         "__version__",
         "cron",
         "every",
         "exclude",
         "once",
     ],
+    "headway.executor": ["Executor"],
     "headway.testing": ["NeverIdle", "Sandbox", "VirtualClock"],
 }
 

@@ -6,14 +6,14 @@ owner has a lease claims only while that lives, and asks every 2 seconds what it
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution, Outcome
+from headway.domain.execution import Execution, ExecutionState, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
@@ -31,6 +31,8 @@ from headway.store.executions import Owned, Progress
 
 LAST_MOMENT = 1.0
 LOOK_PAUSE = 2.0
+
+T = TypeVar("T")
 
 
 class WorkerPool:
@@ -63,7 +65,7 @@ class WorkerPool:
         self._ownership = Ownership()
         suspicion = Suspicion(settings.max_crashes)
         self._claims = Claims(store, registry, suspicion, leased=leased, takes=takes)
-        self._claiming = False
+        self._claims_under_way = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
@@ -154,26 +156,39 @@ class WorkerPool:
         free = self._settings.worker_count - len(self._tasks)
         if free < 1:
             return
-        self._claiming = True
         try:
             running = list(self._running.values())
-            claimed = await self._call_store(self._claims.claim, env.owner, free, running)
+            claimed = await self._claim(self._claims.claim, env.owner, free, running)
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
             return
-        finally:
-            self._claiming = False
         for execution in claimed:
             self._running[execution.id] = execution
-            task = asyncio.create_task(self._run(env, execution))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            self._track(self._run(env, execution))
 
-    async def _run(self, env: RunnerEnv, execution: Execution) -> None:
+    async def _claim(self, claim: Callable[..., Any], *arguments: Any) -> Any:
+        """A look at what is owned must not take a claim that is on its way for a lost one."""
+        self._claims_under_way += 1
         try:
-            await run_execution(env, RunnerState(execution.id, execution))
+            return await self._call_store(claim, *arguments)
+        finally:
+            self._claims_under_way -= 1
+
+    def _track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Have *work* done; a pool that stops waits for it."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def _run(self, env: RunnerEnv, execution: Execution) -> ExecutionState | None:
+        """Run it to its end; None if that could not be recorded."""
+        try:
+            done = await run_execution(env, RunnerState(execution.id, execution))
+            return done.outcome.state if done.outcome and done.recorded else None
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
+            return None
         finally:
             self._running.pop(execution.id, None)
 
@@ -190,9 +205,9 @@ class WorkerPool:
 
     async def _look(self) -> None:
         """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
-        known, claiming = set(self._running), self._claiming
+        known, claiming = set(self._running), self._claims_under_way > 0
         owned = await self._call_store(self._claims.look, self._owners())
-        claiming = claiming or self._claiming
+        claiming = claiming or self._claims_under_way > 0
         verdict = self._ownership.compare(owned, known, set(self._running), claiming)
         for key, reason in verdict.stop.items():
             self.cancellations.try_cancel(key, reason)

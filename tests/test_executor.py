@@ -1,0 +1,174 @@
+"""Executor: what a task server delivers runs once, under a lease, whoever delivers it how often."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from headway import Headway, HeadwayError, Run
+from headway.domain.execution import ExecutionState, FailureCode
+from headway.domain.work_queue import NewEntry, Source
+from headway.executor import Executor
+from headway.store import leases, work_queue
+from headway.store.tables import server
+from tests.builders import PATIENCE, Scene
+from tests.store.factories import rows_of
+
+COMPLETED, HANDED_BACK = ExecutionState.COMPLETED, ExecutionState.HANDED_BACK
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url, virtual_time=False, server_lease="10s", shutdown_timeout="0s") as one:
+        yield one
+
+
+def delivered(scene: Scene, workflow: str = "work", server: str = "gpu") -> int:
+    """A pending execution that was sent to another task server."""
+    [entry] = scene.enqueue(NewEntry(workflow, Source.AD_HOC, "null"))
+    with scene.store.writing() as tx:
+        return work_queue.dispatch(tx, [entry], {entry: server})[entry]
+
+
+def test_a_delivered_execution_runs_and_is_recorded_under_a_lease(scene: Scene) -> None:
+    owners: list[str] = []
+
+    @scene.app.workflow
+    def load() -> None:
+        owners.extend(row["id"] for row in rows_of(scene.store, server))
+
+    execution_id = delivered(scene, "load")
+
+    with Executor(scene.app) as executor:
+        assert executor.run(execution_id) is COMPLETED
+
+    done = scene.execution(execution_id)
+    assert (done.state, done.task_server, [done.owner]) == (COMPLETED, "gpu", owners)
+    assert rows_of(scene.store, server) == [], "it has left"
+
+
+def test_async_steps_run_as_well_and_may_wait_for_each_other(scene: Scene) -> None:
+    both = asyncio.Barrier(2)
+
+    @scene.app.workflow
+    async def meet() -> None:
+        await both.wait()
+
+    ids = [delivered(scene, "meet"), delivered(scene, "meet")]
+
+    with Executor(scene.app) as executor, ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(executor.run, ids, timeout=PATIENCE)) == [COMPLETED] * 2
+
+
+def test_delivered_twenty_times_it_runs_once(scene: Scene) -> None:
+    ran: list[int] = []
+
+    @scene.app.workflow
+    def load(run: Run) -> None:
+        ran.append(run.execution_id)
+
+    execution_id = delivered(scene, "load")
+
+    with Executor(scene.app) as one, Executor(scene.app) as other, ThreadPoolExecutor(8) as threads:
+        turns = [one, other] * 10
+        ends = list(threads.map(lambda executor: executor.run(execution_id), turns))
+
+    assert ran == [execution_id]
+    assert sorted(ends, key=str) == [None] * 19 + [COMPLETED]
+
+
+def test_what_was_not_sent_elsewhere_is_not_touched(scene: Scene) -> None:
+    local = scene.pending("work")
+
+    with Executor(scene.app) as executor:
+        assert executor.run(local) is None
+        assert executor.run(999_999) is None
+
+    assert scene.execution(local).state is ExecutionState.PENDING
+
+
+def test_a_failure_is_recorded_like_any_other(scene: Scene) -> None:
+    scene.failing.add(None)
+    execution_id = delivered(scene)
+
+    with Executor(scene.app) as executor:
+        assert executor.run(execution_id) is ExecutionState.FAILED
+
+    failure = scene.execution(execution_id).failure
+    assert failure is not None and failure.message == "told to fail"
+
+
+def test_who_does_not_know_the_workflow_sends_it_back_uncharged(scene: Scene) -> None:
+    execution_id = delivered(scene, "of-the-next-version")
+
+    with Executor(scene.app) as executor:
+        assert executor.run(execution_id) is HANDED_BACK
+
+    [entry] = scene.history.queued()
+    assert entry.workflow == "of-the-next-version"
+    assert scene.execution(execution_id).state is HANDED_BACK
+
+
+def test_who_never_knows_it_fails_it_with_the_reason_in_the_end(scene: Scene) -> None:
+    scene.configure(max_dispatch_attempts=1, server_lease="10s")
+    execution_id = delivered(scene, "unheard-of")
+
+    with Executor(scene.app) as executor:
+        assert executor.run(execution_id) is ExecutionState.FAILED
+
+    failure = scene.execution(execution_id).failure
+    assert failure is not None and failure.type == FailureCode.REFUSED
+    assert "does not know the workflow 'unheard-of'" in failure.message
+
+
+def test_closing_hands_back_what_runs(scene: Scene) -> None:
+    started = threading.Event()
+
+    @scene.app.workflow
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    execution_id = delivered(scene, "wait")
+
+    with ThreadPoolExecutor(1) as threads:
+        with Executor(scene.app) as executor:
+            ending = threads.submit(executor.run, execution_id)
+            assert started.wait(PATIENCE)
+        assert ending.result(PATIENCE) is HANDED_BACK
+
+    assert [one.workflow for one in scene.history.queued()] == ["wait"]
+    with pytest.raises(HeadwayError, match="inside its with only"):
+        executor.run(execution_id)
+
+
+def test_one_that_was_taken_for_dead_goes_on_under_a_new_name(scene: Scene) -> None:
+    execution_id = delivered(scene)
+
+    with Executor(scene.app) as executor:
+        [before] = rows_of(scene.store, server)
+        with scene.store.writing() as tx:
+            leases.leave(tx, before["id"])
+        assert executor.run(execution_id) is COMPLETED
+
+    again = scene.execution(execution_id).owner
+    assert again is not None and again != before["id"]
+
+
+@pytest.mark.parametrize("wrong", ["7", 7.0, None, True])
+def test_what_is_no_id_is_refused(scene: Scene, wrong: Any) -> None:
+    with Executor(scene.app) as executor, pytest.raises(HeadwayError) as refused:
+        executor.run(wrong)
+    assert str(refused.value).startswith(f"execution_id = {wrong!r}: must be a whole number")
+
+
+def test_what_is_no_application_is_refused() -> None:
+    with pytest.raises(HeadwayError, match=r"takes your Headway, as in Executor\(hw\)"):
+        Executor("shop")  # type: ignore[arg-type]
+    with pytest.raises(HeadwayError, match="inside its with only"):
+        Executor(Headway()).run(7)
