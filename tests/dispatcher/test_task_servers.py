@@ -255,6 +255,24 @@ def test_what_another_application_sends_elsewhere_is_not_unknown(scene: Scene) -
     assert live(25, with_dispatcher=False) == [lost]
 
 
+def test_what_this_application_sends_elsewhere_may_wait_as_long_as_it_must(
+    scene: Scene, gpu: Inbox
+) -> None:
+    scene.app.task_servers.add("gpu", gpu, workflows=["train"])
+    declare(scene, "train-1", workflow="train", group=Group("trains", enabled=False))
+    scene.apply()
+    manifest_id, group_id = scene.ids_of("train-1")
+    entry = NewEntry("train", Source.TRIGGER, "null", manifest_id=manifest_id, group_id=group_id)
+    [waiting] = scene.enqueue(entry)
+
+    for _ in range(45):
+        published(scene, "worker", ["work"], Routing(), slots=4)
+        assert dispatch(scene).failed == ()
+        scene.clock.advance(minutes=1)
+
+    assert [one.id for one in scene.history.queued()] == [waiting]
+
+
 def test_what_a_server_lost_goes_stale_by_its_age_and_is_tried_again(
     scene: Scene, gpu: Inbox
 ) -> None:

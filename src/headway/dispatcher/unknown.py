@@ -6,6 +6,7 @@ from datetime import timedelta
 from headway.dispatcher.faults import unknown_since
 from headway.dispatcher.workflow import DispatchEnv
 from headway.domain.execution import FailureCode
+from headway.domain.routing import workflows_of
 from headway.store import failed_entries, unknown_workflows
 from headway.store.servers import Workers
 
@@ -31,15 +32,17 @@ def fail_unknown(env: DispatchEnv) -> Unknown:
     ):
         return Unknown()
     waiting = unknown_workflows.queued_by_workflow(env.tx)
-    since = unknown_since(seen.since, sorted(waiting), _known(env.workers), now)
+    since = unknown_since(seen.since, sorted(waiting), _known(env, env.workers), now)
     unknown_workflows.note_seen(env.tx, since)
     failed = _fail(env, [name for name in since if now - since[name] >= timeout], timeout)
     return Unknown({name: waiting[name] for name in since}, tuple(failed))
 
 
-def _known(workers: Workers) -> frozenset[str]:
+def _known(env: DispatchEnv, workers: Workers) -> frozenset[str]:
     """What workers take, or dispatchers send elsewhere; nothing while no worker lives at all."""
-    return workers.workflows | workers.routed if workers.workflows else frozenset()
+    if not workers.workflows:
+        return frozenset()
+    return workers.workflows | workers.routed | workflows_of(env.task_servers.elsewhere())
 
 
 def _fail(env: DispatchEnv, workflows: list[str], timeout: timedelta) -> list[int]:
