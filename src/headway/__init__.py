@@ -7,8 +7,8 @@ from headway.domain.manifest import Group
 from headway.domain.retry import RetryPolicy
 from headway.domain.routing import TaskServer
 from headway.domain.schedule import cron, every, once
-from headway.errors import DoNotRetry, HeadwayError, JobCancelled, RetryAfter
-from headway.run import Run
+from headway.errors import HeadwayError, JobCancelled
+from headway.run import DoNotRetry, RetryAfter, Run
 
 __version__ = "0.1.0"
 

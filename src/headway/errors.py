@@ -31,17 +31,13 @@
     │   └── SchemaTooNew
     ├── DatabaseUnavailable             the database cannot be opened or reached
     ├── MissingExtra (ImportError)      an optional part is used but not installed
-    ├── DoNotRetry                      raised by a job: trying again would not help
-    ├── RetryAfter                      raised by a job: try again after this time
     └── JobCancelled                    raised inside a run whose cancellation was requested
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 _NAMED_MEMBERS = 20
-_LONGEST_DELAY = timedelta(days=3653)
 
 
 class HeadwayError(Exception):
@@ -284,33 +280,6 @@ class MissingExtra(HeadwayError, ImportError):
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs an extra: pip install 'headway[{extra}]'")
         self.extra = extra
-
-
-class DoNotRetry(HeadwayError):
-    """Raise it in a step when trying again would not help: the manifest gets a dead letter at once.
-
-    >>> raise DoNotRetry("the table is gone")
-    Traceback (most recent call last):
-    headway.errors.DoNotRetry: the table is gone
-    """
-
-
-class RetryAfter(HeadwayError):
-    """Raise it in a step that knows when trying again makes sense; it counts as a failure.
-
-    >>> raise RetryAfter(timedelta(seconds=90), "too many requests")
-    Traceback (most recent call last):
-    headway.errors.RetryAfter: too many requests (to be tried again after 0:01:30)
-    """
-
-    def __init__(self, delay: timedelta, message: str = "not now") -> None:
-        if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= _LONGEST_DELAY:
-            raise DefinitionError(
-                f"RetryAfter delay = {delay!r}: must be a timedelta from 0 seconds to 10 years; "
-                "for example timedelta(minutes=5)"
-            )
-        super().__init__(f"{message} (to be tried again after {delay})")
-        self.delay = delay
 
 
 class JobCancelled(HeadwayError):

@@ -1,12 +1,14 @@
-"""What user code sees of the run it is part of."""
+"""What user code sees of the run it is part of, and may say about its failure."""
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from headway.errors import JobCancelled, NoParentRunError
+from headway.errors import DefinitionError, HeadwayError, JobCancelled, NoParentRunError
+
+_LONGEST_DELAY = timedelta(days=3653)
 
 
 def _ignore(fraction: float, note: str | None) -> None:
@@ -95,3 +97,30 @@ class Run:
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress = {fraction!r}: must be from 0 to 1; for example 0.5")
         self._report(float(fraction), note)
+
+
+class DoNotRetry(HeadwayError):
+    """Raise it in a step when trying again would not help: the manifest gets a dead letter at once.
+
+    >>> raise DoNotRetry("the table is gone")
+    Traceback (most recent call last):
+    headway.run.DoNotRetry: the table is gone
+    """
+
+
+class RetryAfter(HeadwayError):
+    """Raise it in a step that knows when trying again makes sense; it counts as a failure.
+
+    >>> raise RetryAfter(timedelta(seconds=90), "too many requests")
+    Traceback (most recent call last):
+    headway.run.RetryAfter: too many requests (to be tried again after 0:01:30)
+    """
+
+    def __init__(self, delay: timedelta, message: str = "not now") -> None:
+        if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= _LONGEST_DELAY:
+            raise DefinitionError(
+                f"RetryAfter delay = {delay!r}: must be a timedelta from 0 seconds to 10 years; "
+                "for example timedelta(minutes=5)"
+            )
+        super().__init__(f"{message} (to be tried again after {delay})")
+        self.delay = delay

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.config import Settings
+from headway.definition.registry import Registry
+from headway.definition.task_servers import TaskServers
 from headway.dispatcher.capacity import Verdict
 from headway.dispatcher.steps import apply_capacity_limits
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
@@ -84,7 +86,8 @@ class Model:
 
     def env(self) -> DispatchEnv:
         """What the step asks for: the time, and the limits."""
-        return DispatchEnv(cast(Any, SimpleNamespace(now=self.now)), self.limits, None)
+        tx = cast(Any, SimpleNamespace(now=self.now))
+        return DispatchEnv(tx, self.limits, None, TaskServers(Registry()))
 
     @cached_property
     def limits(self) -> Settings:

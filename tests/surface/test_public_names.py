@@ -8,11 +8,13 @@ import pytest
 
 OFFERED = {
     "headway": [
+        "DoNotRetry",
         "Group",
         "Headway",
         "HeadwayError",
         "Item",
         "JobCancelled",
+        "RetryAfter",
         "RetryPolicy",
         "Run",
         "TaskServer",

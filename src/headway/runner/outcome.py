@@ -2,7 +2,8 @@
 
 from headway.domain.execution import ExecutionState, Failure, FailureCode, Outcome
 from headway.domain.text import describe_exception, printable
-from headway.errors import DoNotRetry, JobCancelled, RetryAfter
+from headway.errors import JobCancelled
+from headway.run import DoNotRetry, RetryAfter
 from headway.runner.cancellation import StopReason
 
 STEP_LIMIT = 255

@@ -58,7 +58,6 @@ manifest = Table(
     Column("retry_delay_seconds", Float),
     Column("retry_multiplier", Float),
     Column("retry_max_delay_seconds", Float),
-    Column("retry_jitter", Float),
     Column("join_mode", Text),
     Column("when_busy", Text),
     Column("misfire_policy", Text),
@@ -76,6 +75,7 @@ manifest = Table(
     Column("updated_at", Instant, nullable=False),
     Column("removed_at", Instant),
     Column("allow_overlap", Boolean, nullable=False, server_default=false()),
+    Column("retry_jitter", Float),
     CheckConstraint(f"schedule_kind IN ({SCHEDULE_KINDS})", name="headway_manifest_kind"),
     CheckConstraint(
         "(schedule_kind = 'interval') = (interval_seconds IS NOT NULL)"
