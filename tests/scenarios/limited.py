@@ -51,9 +51,9 @@ def dispatch_without_lock(url: str, log: Path) -> None:
     """The same, but it dispatches whoever else does, and hesitates to write what it decided."""
     ask, dispatch_each = engine._try_lock, work_queue.dispatch_each
 
-    def hesitate(tx: Any, entry_ids: Any, elsewhere: Any) -> Any:
+    def hesitate(*arguments: Any, **named: Any) -> Any:
         time.sleep(HESITATION)
-        return dispatch_each(tx, entry_ids, elsewhere)
+        return dispatch_each(*arguments, **named)
 
     work_queue.dispatch_each = hesitate
     engine._try_lock = lambda connection, lock, seconds, patience: (
