@@ -16,7 +16,7 @@ from headway.definition.interventions import DeadLetters
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState
 from headway.domain.schedule import Schedule
-from headway.errors import DefinitionError
+from headway.errors import DefinitionError, HeadwayError
 from headway.store.tables import dead_letter, work_queue
 from headway.testing import Sandbox
 
@@ -224,3 +224,41 @@ def test_a_list_or_note_of_another_kind_is_refused(world: World) -> None:
             letters(box).acknowledge_many(wrong)
         with pytest.raises(DefinitionError, match="note = 7: must be text"):
             letters(box).requeue_all(wrong)
+
+
+def test_another_input_may_be_given_with_it(world: World) -> None:
+    with world.dead(every(hours=1)) as box:
+        world.broken = False
+        assert letters(box).requeue(letter_of(box), "mended", input=7).success
+        box.run_until_idle()
+    assert world.given == [7], "not the 1 that failed"
+
+
+def test_an_input_that_does_not_fit_resolves_nothing(world: World) -> None:
+    with world.dead(every(hours=1)) as box:
+        letter = letter_of(box)
+        with pytest.raises(DefinitionError, match="load: input = 'seven': Input should be a valid"):
+            letters(box).requeue(letter, input="seven")
+        assert letter_of(box) == letter
+        assert not letters(box).requeue(letter + 1, input=7).success
+
+
+@pytest.mark.parametrize("verb", ["requeue_all", "acknowledge_all"])
+def test_all_of_one_group_or_workflow(world: World, verb: str) -> None:
+    options = {"max_retries": 1, "retry": AT_ONCE}
+    world.hw.workflow("other")(world.work)
+    for external_id, workflow, group in (
+        ("a", "work", "nightly"),
+        ("b", "other", "nightly"),
+        ("c", "work", "daily"),
+    ):
+        world.hw.schedule(workflow, external_id, 1, every(hours=1), group=group, **options)  # type: ignore[arg-type]
+    with world.open() as box:
+        box.run_until_idle()
+        resolve = getattr(letters(box), verb)
+        assert resolve(group="nobody").count == 0
+        assert resolve(group="nightly", workflow="other").count == 1
+        assert sorted(one.external_id for one in letters(box).awaiting()) == ["a", "c"]
+        assert resolve(workflow="work").count == 2
+        with pytest.raises(HeadwayError, match="'unheard-of' is not registered"):
+            resolve(workflow="unheard-of")

@@ -73,7 +73,7 @@ def ask(scene: Scene, source: Source) -> None:
             scene.run()
         scene.manage()
         with scene.store.writing() as tx:
-            resolution.requeue(tx, None, None)
+            resolution.requeue(tx, resolution.Waiting(), None)
     elif source in (Source.ACTIVATION, Source.DEPENDENT):
         with scene.store.writing() as tx:
             triggers.trigger(tx, "parent", None)

@@ -250,7 +250,7 @@ def test_what_a_cycle_reads_does_not_grow_with_the_history(scene: Scene) -> None
         for _ in range(3):
             fail(scene)
         assert scene.manage().dead_lettered == 1
-        DeadLetters(scene.store).acknowledge_all()
+        DeadLetters(scene.store, scene.app.registry).acknowledge_all()
         succeed(scene)
     manifest_id, _ = scene.ids_of("load")
     scene.enqueue(*[NewEntry("work", Source.TRIGGER, "null", manifest_id=manifest_id)] * 20)
@@ -393,7 +393,7 @@ def test_failures_are_counted_anew_once_a_dead_letter_is_resolved(
     fail(scene)
     fail(scene)
     assert scene.manage().dead_lettered == 1
-    RESOLUTIONS[resolution](DeadLetters(scene.store))
+    RESOLUTIONS[resolution](DeadLetters(scene.store, scene.app.registry))
     assert scene.manage().dead_lettered == 0, "old failures are dealt with"
 
     fail(scene)

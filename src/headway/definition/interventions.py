@@ -2,15 +2,20 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
+from headway.definition.registry import Reference, Registry
 from headway.domain.dead_letter import DeadLetter
+from headway.domain.names import checked_name
 from headway.domain.text import printable, shown
 from headway.errors import DefinitionError
 from headway.store import dead_letters, resolution
 from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
+from headway.store.resolution import Letters, Waiting
 
 NOTE_LIMIT = 2000
+AS_IT_FAILED: Any = object()
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,9 @@ class DeadLetters:
     Resolution(success=True, message='requeued as entry 9', entry_id=9)
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
+        self._registry = registry
 
     def awaiting(self) -> list[DeadLetter]:
         """Those that wait, oldest first.
@@ -57,13 +63,21 @@ class DeadLetters:
         with self._store.reading() as tx:
             return dead_letters.awaiting(tx)
 
-    def requeue(self, letter: int, note: str | None = None) -> Resolution:
-        """Run what failed once more, with the input that failed, and count failures anew.
+    def requeue(
+        self, letter: int, note: str | None = None, *, input: Any = AS_IT_FAILED
+    ) -> Resolution:
+        """Run what failed once more and count failures anew; with the input that failed, or
+        another one.
 
         >>> hw.dead_letters.requeue(7, "the server is back").success  # doctest: +SKIP
         True
         """
-        made = self._requeue([checked_id(letter)], note)
+        text = None
+        if input is not AS_IT_FAILED:
+            text = self._encoded(checked_id(letter), input)
+            if text is None:
+                return _not_found(letter)
+        made = self._requeue([checked_id(letter)], note, text)
         if letter not in made:
             return _not_found(letter)
         return Resolution(True, f"requeued as entry {made[letter]}", made[letter])
@@ -76,13 +90,19 @@ class DeadLetters:
         """
         return _several(len(self._requeue(_checked_ids(letters), note)), "requeued")
 
-    def requeue_all(self, note: str | None = None) -> Resolutions:
-        """The same for every dead letter that waits.
+    def requeue_all(
+        self,
+        note: str | None = None,
+        *,
+        group: str | None = None,
+        workflow: Reference | None = None,
+    ) -> Resolutions:
+        """The same for every dead letter that waits, or those of one group or workflow.
 
-        >>> hw.dead_letters.requeue_all().message  # doctest: +SKIP
+        >>> hw.dead_letters.requeue_all(group="nightly").message  # doctest: +SKIP
         '2 requeued'
         """
-        return _several(len(self._requeue(None, note)), "requeued")
+        return _several(len(self._requeue(self._waiting(group, workflow), note)), "requeued")
 
     def acknowledge(self, letter: int, note: str | None = None) -> Resolution:
         """Leave it at the failure: the manifest goes on with its next occurrence.
@@ -101,21 +121,42 @@ class DeadLetters:
         """
         return _several(len(self._acknowledge(_checked_ids(letters), note)), "acknowledged")
 
-    def acknowledge_all(self, note: str | None = None) -> Resolutions:
-        """The same for every dead letter that waits.
+    def acknowledge_all(
+        self,
+        note: str | None = None,
+        *,
+        group: str | None = None,
+        workflow: Reference | None = None,
+    ) -> Resolutions:
+        """The same for every dead letter that waits, or those of one group or workflow.
 
-        >>> hw.dead_letters.acknowledge_all().count  # doctest: +SKIP
+        >>> hw.dead_letters.acknowledge_all(workflow="load").count  # doctest: +SKIP
         2
         """
-        return _several(len(self._acknowledge(None, note)), "acknowledged")
+        done = self._acknowledge(self._waiting(group, workflow), note)
+        return _several(len(done), "acknowledged")
 
-    def _requeue(self, letters: Collection[int] | None, note: str | None) -> dict[int, int]:
+    def _waiting(self, group: str | None, workflow: Reference | None) -> Waiting:
+        named = None if workflow is None else self._registry.find(workflow).name
+        return Waiting(None if group is None else checked_name("group", group), named)
+
+    def _encoded(self, letter: int, input: Any) -> str | None:
+        with self._store.reading() as tx:
+            found = resolution.workflow_of(tx, letter)
+        if found is None:
+            return None
+        external_id, workflow = found
+        return self._registry.find(workflow).input_type.encode(input, external_id)
+
+    def _requeue(
+        self, letters: Letters, note: str | None, input: str | None = None
+    ) -> dict[int, int]:
         with self._store.writing() as tx:
-            made = resolution.requeue(tx, letters, _checked_note(note))
+            made = resolution.requeue(tx, letters, _checked_note(note), input)
             notify_at_commit(tx)
         return made
 
-    def _acknowledge(self, letters: Collection[int] | None, note: str | None) -> list[int]:
+    def _acknowledge(self, letters: Letters, note: str | None) -> list[int]:
         with self._store.writing() as tx:
             done = resolution.acknowledge(tx, letters, _checked_note(note))
             notify_at_commit(tx)

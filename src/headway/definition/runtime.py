@@ -52,7 +52,7 @@ class Runtime:
         self._registry = registry
         self._maker = Maker(registry)
         self._store = store
-        self.dead_letters = DeadLetters(store)
+        self.dead_letters = DeadLetters(store, registry)
         self.cancelling = Cancelling(store)
 
     @contextmanager

@@ -4,6 +4,7 @@ Only letters that still wait are touched: of two people who resolve one letter, 
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, insert, select, true, update
@@ -16,23 +17,40 @@ from headway.store.tables import (
     dead_letter,
     execution_history,
     manifest,
+    manifest_group,
     manifest_state,
     work_queue,
 )
 from headway.store.transaction import Transaction, among, locked_in_order, word
 from headway.store.wakes import Scope, leave_wakes
 
+
+@dataclass(frozen=True)
+class Waiting:
+    """Every letter that waits, or those of one group or workflow."""
+
+    group: str | None = None
+    workflow: str | None = None
+
+
+Letters = Collection[int] | Waiting
+
 AWAITING = dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION)
 
 
-def requeue(tx: Transaction, letters: Collection[int] | None, note: str | None) -> dict[int, int]:
-    """Queue what failed once more, with the input that failed; returns letter → queue entry.
+def requeue(
+    tx: Transaction, letters: Letters, note: str | None, input: str | None = None
+) -> dict[int, int]:
+    """Queue what failed once more, with the input that failed or another one; returns letter →
+    queue entry.
 
-    None means every letter that waits. Those of removed manifests are left: nothing runs them.
+    Those of removed manifests are left: nothing runs them.
     """
     resolved = _resolve(tx, _of_living(tx, letters), DeadLetterStatus.RETRIED, note)
     _forget_failures(tx, resolved)
     entries = [_entry(tx, row, failed) for row, failed in _with_failures(tx, resolved)]
+    if input is not None:
+        entries = [entry | {"input": input} for entry in entries]
     made = {}
     for entry in entries:
         statement = insert(work_queue).values(entry).returning(work_queue.c.id)
@@ -40,10 +58,10 @@ def requeue(tx: Transaction, letters: Collection[int] | None, note: str | None) 
     return made
 
 
-def acknowledge(tx: Transaction, letters: Collection[int] | None, note: str | None) -> list[int]:
+def acknowledge(tx: Transaction, letters: Letters, note: str | None) -> list[int]:
     """Leave it at the failure: what it was to run for counts as dealt with; returns the letters.
 
-    None means every letter that waits. The manifest goes on with its next occurrence.
+    The manifest goes on with its next occurrence.
     """
     resolved = _resolve(tx, _chosen(tx, letters), DeadLetterStatus.ACKNOWLEDGED, note)
     _forget_failures(tx, resolved)
@@ -53,11 +71,30 @@ def acknowledge(tx: Transaction, letters: Collection[int] | None, note: str | No
     return [row.id for row in resolved]
 
 
-def _chosen(tx: Transaction, letters: Collection[int] | None) -> ColumnElement[bool]:
-    return AWAITING & (true() if letters is None else among(tx, dead_letter.c.id, letters))
+def workflow_of(tx: Transaction, letter: int) -> tuple[str, str] | None:
+    """The external id and the workflow of the manifest whose letter waits; None if none does."""
+    statement = (
+        select(manifest.c.external_id, manifest.c.workflow)
+        .join(dead_letter, dead_letter.c.manifest_id == manifest.c.id)
+        .where(AWAITING, dead_letter.c.id == letter)
+    )
+    row = tx.connection.execute(statement).one_or_none()
+    return None if row is None else (row.external_id, row.workflow)
 
 
-def _of_living(tx: Transaction, letters: Collection[int] | None) -> ColumnElement[bool]:
+def _chosen(tx: Transaction, letters: Letters) -> ColumnElement[bool]:
+    if not isinstance(letters, Waiting):
+        return AWAITING & among(tx, dead_letter.c.id, letters)
+    fits: list[ColumnElement[bool]] = []
+    if letters.workflow is not None:
+        fits.append(manifest.c.workflow == letters.workflow)
+    if letters.group is not None:
+        fits.append(manifest_group.c.name == letters.group)
+    of = select(manifest.c.id).join(manifest_group).where(*fits)
+    return AWAITING & (dead_letter.c.manifest_id.in_(of) if fits else true())
+
+
+def _of_living(tx: Transaction, letters: Letters) -> ColumnElement[bool]:
     living = select(manifest.c.id).where(manifest.c.removed_at.is_(None))
     return and_(_chosen(tx, letters), dead_letter.c.manifest_id.in_(living))
 
