@@ -9,6 +9,7 @@ from headway.domain.routing import TaskServer
 from headway.domain.schedule import cron, every, once
 from headway.errors import HeadwayError, JobCancelled
 from headway.run import DoNotRetry, RetryAfter, Run
+from headway.store.fence import fence
 
 __version__ = "0.1.0"
 
@@ -27,5 +28,6 @@ __all__ = [
     "cron",
     "every",
     "exclude",
+    "fence",
     "once",
 ]

@@ -22,6 +22,7 @@
     │   ├── NotDormantError             the manifest named is not a dormant dependent
     │   ├── NotYourDependentError       it depends on another manifest
     │   └── DependentBusyError          it is queued or running, and rejects activations then
+    ├── TooLate                         a later run has written already
     ├── IllegalTransition               an execution cannot move between these states
     ├── CreatedMeanwhile                somebody else created the same manifest at the same moment
     ├── RemovalRefused                  applying would remove most of what an application declared
@@ -209,13 +210,20 @@ class DependentBusyError(ActivationError):
         super().__init__(f"{external_id!r} is queued or running already")
 
 
+class TooLate(HeadwayError):
+    """A later run of the same work has written already; what this one has made is refused."""
+
+    def __init__(self, name: str, token: int, held: int) -> None:
+        late = f"this one ({token}) comes too late"
+        super().__init__(f"{name!r} was written by a later run ({held}); {late}")
+
+
 class IllegalTransition(HeadwayError):
     """An execution was asked to move between two states that are not connected."""
 
     def __init__(self, current: str, wanted: str) -> None:
         super().__init__(f"an execution that is {current} cannot become {wanted}")
-        self.current = current
-        self.wanted = wanted
+        self.current, self.wanted = current, wanted
 
 
 class CreatedMeanwhile(HeadwayError):

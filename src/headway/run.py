@@ -38,6 +38,7 @@ class Run:
     manifest: str | None = None
     attempt: int = 1
     scheduled_for: datetime | None = None
+    idempotency_key: str = ""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headway.run"))
     _report: Callable[[float, str | None], None] = field(default=_ignore, repr=False)
     _is_cancelled: Callable[[], bool] = field(default=_never, repr=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway import DoNotRetry, RetryAfter, RetryPolicy, every
+from headway import DoNotRetry, RetryAfter, RetryPolicy, Run, cron, every
 from headway.domain.execution import ExecutionState
 from headway.domain.retry import jittered
 from headway.errors import DefinitionError
@@ -168,3 +168,31 @@ def test_an_isolated_run_says_both_too(scene: Scene, start_pool: StartPool) -> N
     assert scene.execution(kept).output == "[1,2]"
     scene.manage()
     assert [letter.failures for letter in scene.history.dead_letters()] == [1]
+
+
+def test_the_idempotency_key_is_the_same_for_every_attempt_at_the_same_work(scene: Scene) -> None:
+    keys: list[tuple[str | None, str]] = []
+
+    def note(run: Run) -> None:
+        keys.append((run.manifest, run.idempotency_key))
+        if len(keys) in (1, 3):
+            raise RuntimeError("once more")
+
+    scene.app.workflow("note")(note)
+    chain = scene.app.schedule("note", "parent", None, cron("0 * * * *"), retry=PROMPTLY)
+    chain.include("note", "child", None, retry=PROMPTLY)
+    scene.apply()
+    scene.clock.advance(hours=1)
+    for _ in range(6):
+        scene.cycle()
+        scene.clock.advance(minutes=1)
+    scene.pending("note")
+    scene.run()
+    scene.clock.advance(hours=1)
+    scene.cycle()
+
+    parents = [key for manifest, key in keys if manifest == "parent"]
+    children = [key for manifest, key in keys if manifest == "child"]
+    assert len(parents) == 3 and parents[0] == parents[1] != parents[2]
+    assert len(children) >= 2 and children[0] == children[1]
+    assert len({key for _, key in keys}) == len(keys) - 2

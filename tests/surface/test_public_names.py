@@ -22,6 +22,7 @@ OFFERED = {
         "cron",
         "every",
         "exclude",
+        "fence",
         "once",
     ],
     "headway.executor": ["Executor"],

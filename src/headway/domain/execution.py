@@ -1,11 +1,13 @@
 """The execution: the record of one attempt, and the states it may move through."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from headway.domain.routing import LOCAL
+from headway.domain.work_queue import Source
 from headway.errors import IllegalTransition
 
 
@@ -158,6 +160,18 @@ class Execution:
     failure: Failure | None
     output: str | None
     task_server: str = LOCAL
+    parents_seen: str | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at the same work, and for no other: an occurrence, the
+        successes of its parents, or the entry somebody has made."""
+        if self.external_id is not None and self.scheduled_for is not None:
+            return f"{self.external_id}@{self.scheduled_for.isoformat()}"
+        if self.external_id is not None and self.source == Source.DEPENDENT:
+            seen = hashlib.sha256((self.parents_seen or "").encode()).hexdigest()[:16]
+            return f"{self.external_id}@{seen}"
+        return f"entry-{self.entry_id}"
 
     @property
     def lost(self) -> bool:

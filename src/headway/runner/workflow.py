@@ -169,6 +169,7 @@ async def _run_here(state: RunnerState, env: RunnerEnv, watch: StepWatch) -> Out
         manifest=execution.external_id,
         attempt=execution.attempt,
         scheduled_for=execution.scheduled_for,
+        idempotency_key=execution.idempotency_key,
         logger=logging.getLogger(f"headway.run.{execution.workflow}"),
         _report=watch.report,
         _is_cancelled=lambda: watch.handle.requested,
@@ -194,6 +195,7 @@ async def _run_elsewhere(
         manifest=execution.external_id,
         attempt=execution.attempt,
         scheduled_for=execution.scheduled_for,
+        idempotency_key=execution.idempotency_key,
         max_memory=isolation.max_memory,
         keep_output=registered.keep_output,
     )

@@ -37,6 +37,7 @@ def to_execution(row: Row[Any]) -> Execution:
         failure=_failure(values) if failed else None,
         output=values.get("output"),
         task_server=row.task_server,
+        parents_seen=row.parents_seen,
     )
 
 

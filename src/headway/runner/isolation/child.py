@@ -166,6 +166,7 @@ def _context(job: Job, worker: Worker, handle: Cancellation) -> Run:
         manifest=job.manifest,
         attempt=job.attempt,
         scheduled_for=job.scheduled_for,
+        idempotency_key=job.idempotency_key,
         logger=logging.getLogger(f"headway.run.{job.workflow}"),
         _report=report,
         _is_cancelled=lambda: handle.requested,

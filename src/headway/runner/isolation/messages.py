@@ -20,6 +20,7 @@ class Job:
     manifest: str | None
     attempt: int
     scheduled_for: datetime | None
+    idempotency_key: str
     max_memory: int | None
     keep_output: bool
 

@@ -1,0 +1,59 @@
+"""Conditional writes beside the user's own: whoever comes too late writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.orm import Session
+
+from headway import fence
+from headway.errors import DefinitionError, TooLate
+from headway.store.urls import parse_url
+
+TABLE = "CREATE TABLE fence (name TEXT PRIMARY KEY, token BIGINT NOT NULL)"
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    engine = create_engine(parse_url(database_url))
+    with engine.begin() as connection:
+        connection.execute(text(TABLE))
+        connection.execute(text("CREATE TABLE report (line TEXT)"))
+    yield engine
+    engine.dispose()
+
+
+def write(engine: Engine, token: int, line: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO report VALUES (:line)"), {"line": line})
+        fence(connection, "users", token)
+
+
+def lines(engine: Engine) -> list[str]:
+    with engine.begin() as connection:
+        return list(connection.execute(text("SELECT line FROM report ORDER BY line")).scalars())
+
+
+def test_a_later_run_writes_and_an_earlier_one_is_refused_whole(engine: Engine) -> None:
+    write(engine, 7, "first")
+    write(engine, 7, "the same run again")
+    write(engine, 9, "later")
+    with pytest.raises(TooLate, match=r"'users' was written by a later run \(9\); this one \(8\)"):
+        write(engine, 8, "too late")
+    assert lines(engine) == ["first", "later", "the same run again"]
+
+
+def test_other_names_are_other_fences(engine: Engine) -> None:
+    with Session(engine) as session:
+        fence(session, "users", 9)
+        fence(session, "orders", 3)
+        session.commit()
+    write(engine, 9, "fine")
+
+
+@pytest.mark.parametrize("table", ["", "a b", "fence; DROP TABLE report", "x" * 70, "a.b.c"])
+def test_a_table_that_is_no_name_is_refused(engine: Engine, table: str) -> None:
+    with engine.begin() as connection, pytest.raises(DefinitionError, match="must be a plain name"):
+        fence(connection, "users", 1, table=table)
