@@ -5,6 +5,7 @@ but the line it was about to write.
 """
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,22 +30,23 @@ class Notebook:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._pid = 0
-        self._file = -1
+        self._opening = threading.Lock()
+        self._file: tuple[int, int] | None = None
 
     def note(self, what: str, *words: object) -> None:
         """Append one line, in one write."""
-        if self._pid != os.getpid():
-            self._open()
+        pid, file = self._opened()
         text = " ".join("_".join(str(word).split()) or "-" for word in words)
-        os.write(
-            self._file, f"{time.time():.6f} {self._pid} {what} {text}".rstrip().encode() + b"\n"
-        )
+        os.write(file, f"{time.time():.6f} {pid} {what} {text}".rstrip().encode() + b"\n")
 
-    def _open(self) -> None:
-        self._pid = os.getpid()
-        path = self._folder / f"{self._pid}.notes"
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    def _opened(self) -> tuple[int, int]:
+        pid = os.getpid()
+        with self._opening:
+            if self._file is None or self._file[0] != pid:
+                path = self._folder / f"{pid}.notes"
+                opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                self._file = pid, opened
+            return self._file
 
 
 def read(folder: Path) -> list[Line]:
