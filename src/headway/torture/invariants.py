@@ -17,6 +17,7 @@ SHOWN = 5
 NOTICED_P99, NOTICED_MAX = 10.0, 15.0
 LEADERLESS = 10.0
 BACK_WITHIN = 5.0
+ENOUGH_ZOMBIES = 10
 OWN_CONNECTIONS = 4  # the client and whoever looks on, with two each
 
 
@@ -58,8 +59,9 @@ def epochs_rise(facts: Facts) -> Iterator[str]:
 
 
 def late_writes_were_refused(facts: Facts) -> Iterator[str]:
-    """I3: zombies did come back and tried; otherwise nothing was shown."""
-    if facts.noted("stopped") and not facts.noted("execution.refused"):
+    """I3: zombies did come back and tried; otherwise nothing was shown. A short run has too few."""
+    long = [line for line in facts.noted("stopped") if float(line.words[1]) > facts.plan.lease]
+    if len(long) >= ENOUGH_ZOMBIES and not facts.noted("execution.refused"):
         yield "nobody who was buried came back to write: the run proved nothing about that"
 
 

@@ -1,0 +1,283 @@
+"""The judge of a chaos run: each invariant is seen to hold, and seen to break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
+from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode
+from headway.torture import mutations
+from headway.torture.evidence import Line
+from headway.torture.facts import Facts, Sample
+from headway.torture.intervals import most_at_once
+from headway.torture.invariants import INVARIANTS, breaches
+from headway.torture.plan import Fault, Plan
+
+PLAN = Plan(seed=1, minutes=1, tickers=1, capped=1, flaky=0, hopeless=1, poisonous=1, chains=1)
+END = 1000.0
+
+
+def at(moment: float) -> datetime:
+    return datetime.fromtimestamp(moment, UTC)
+
+
+def line(moment: float, what: str, *words: object, pid: int = 10) -> Line:
+    return Line(moment, pid, what, tuple(str(word) for word in words))
+
+
+def ran(
+    key: int,
+    name: str | None,
+    start: float,
+    end: float,
+    state: ExecutionState = ExecutionState.COMPLETED,
+    **fields: Any,
+) -> Execution:
+    known: dict[str, Any] = {
+        "entry_id": key,
+        "manifest_id": None if name is None else 1,
+        "external_id": name,
+        "group_name": None if name is None else "loose",
+        "workflow": "nap",
+        "input": "null",
+        "source": "trigger",
+        "priority": 0,
+        "attempt": 1,
+        "crashes": 0,
+        "scheduled_for": None,
+        "dispatched_at": at(start),
+        "owner": "host-10-abc",
+        "cancel_requested": False,
+        "running_step": None,
+        "step_started_at": None,
+        "progress": None,
+        "progress_note": None,
+        "failure": None,
+        "output": None,
+    }
+    moments = {"started_at": at(start), "finished_at": at(end)}
+    return Execution(id=key, state=state, **(known | moments | fields))
+
+
+def lost(key: int, name: str | None, start: float, noticed: float, **fields: Any) -> Execution:
+    failure = Failure("nap", FailureCode.WORKER_LOST, "gone")
+    return ran(key, name, start, noticed, ExecutionState.FAILED, failure=failure, **fields)
+
+
+def letter(name: str, failures: int = 2) -> DeadLetter:
+    awaiting = DeadLetterStatus.AWAITING_INTERVENTION
+    return DeadLetter(1, 1, name, awaiting, at(5), "because", failures, None, None)
+
+
+def failed(key: int, name: str) -> Execution:
+    failure = Failure("hopeless", "RuntimeError", "never")
+    return ran(key, name, 20, 21, ExecutionState.FAILED, failure=failure)
+
+
+def body(key: int, number: object, start: float, end: float, pid: int = 10) -> list[Line]:
+    return [line(start, "start", key, number, pid=pid), line(end, "end", key, number, pid=pid)]
+
+
+SOUND = Facts(
+    plan=PLAN,
+    lines=(
+        line(1, "accepted", 7, 70),
+        *body(1, 7, 2, 3),
+        *body(2, "tick-0@a", 4, 4.1),
+        *body(3, "tick-0@b", 6, 6.1),
+        *body(4, "chain-0-a", 8, 8.1),
+        *body(5, "chain-0-b", 9, 9.1),
+        *body(6, "chain-0-c", 10, 10.1),
+        line(11, "activated", -99, "sleeper-1"),
+        *body(9, -99, 12, 13),
+        line(14, "accepted", 8, 80),
+        line(15, "cancelled", 8, "1_cancelled"),
+        *(line(16, "stopped", 11, 18.0) for _ in range(10)),
+        line(16, "execution.refused", 44),
+        line(17, "led"),
+        line(25, "led"),
+        line(40, "down"),
+        line(41, "up"),
+        *body(30, 9, 42, 43),
+        line(50, "left", 12, 0),
+    ),
+    executions=(
+        ran(1, None, 2, 3.1),
+        ran(2, "tick-0", 4, 4.2, scheduled_for=at(4)),
+        ran(3, "tick-0", 6, 6.2, scheduled_for=at(6)),
+        ran(4, "chain-0-a", 8, 8.2),
+        ran(5, "chain-0-b", 9, 9.2),
+        ran(6, "chain-0-c", 10, 10.2),
+        ran(9, "sleeper-1", 12, 13.1),
+        failed(20, "hopeless-0"),
+        failed(21, "hopeless-0"),
+        ran(30, None, 42, 43.1),
+    ),
+    dead_letters=(letter("hopeless-0"), letter("poison-0", 5)),
+    samples=(Sample(2, 3, {"cap-1": 1, "loose": 2}),),
+    cutoff=END,
+    connections=(2, 3),
+)
+
+
+def plus(*lines: Line, **fields: Any) -> Facts:
+    """The sound facts with something more; executions are added, all else replaces."""
+    more = fields.pop("executions", ())
+    return replace(
+        SOUND,
+        lines=tuple(sorted((*SOUND.lines, *lines), key=lambda one: one.moment)),
+        executions=(*SOUND.executions, *more),
+        _by_what={},
+        **fields,
+    )
+
+
+def without(what: str) -> Facts:
+    left = tuple(one for one in SOUND.lines if one.what != what)
+    return replace(SOUND, lines=left, _by_what={})
+
+
+BROKEN: dict[str, tuple[Callable[[], Facts], str]] = {
+    "nothing_is_lost": (
+        lambda: plus(line(1, "accepted", 12, 120)),
+        "12 was accepted, never started, and did not complete",
+    ),
+    "one_completion": (
+        lambda: plus(*body(40, 7, 60, 61), executions=[ran(40, None, 60, 61.1)]),
+        "7 was completed 2 times",
+    ),
+    "what_is_completed_has_ended": (
+        lambda: plus(line(60, "start", 41, 13), executions=[ran(41, None, 60, 61)]),
+        "execution 41 of nap is completed, but its body never ended",
+    ),
+    "epochs_rise": (
+        lambda: plus(*body(50, 14, 60, 61), *body(45, 14, 62, 63)),
+        "14: execution 45 started after 50",
+    ),
+    "late_writes_were_refused": (
+        lambda: without("execution.refused"),
+        "nobody who was buried came back to write",
+    ),
+    "ticks_are_exact": (
+        lambda: plus(
+            *body(46, "tick-0@c", 10, 10.1),
+            executions=[ran(46, "tick-0", 10, 10.2, scheduled_for=at(10))],
+        ),
+        "tick-0: nothing between 6.0 and 10.0",
+    ),
+    "caps_hold_in_the_record": (
+        lambda: plus(samples=[Sample(3, 25, {"cap-2": 3})]),
+        "25 at once",
+    ),
+    "caps_hold_in_the_bodies": (
+        lambda: plus(
+            *body(51, 15, 70, 72),
+            *body(52, 16, 71, 73),
+            executions=[
+                ran(51, "a", 70, 72.1, group_name="cap-1"),
+                ran(52, "b", 71, 73.1, group_name="cap-1"),
+            ],
+        ),
+        "2 bodies of cap-1 ran at once",
+    ),
+    "nobody_is_given_up_without_reason": (
+        lambda: plus(executions=[lost(53, None, 80, 90, owner="host-77-abc")]),
+        "execution 53 was taken from host-77-abc, who lived",
+    ),
+    "the_dead_are_noticed_in_time": (
+        lambda: plus(
+            line(81, "killed", 78), executions=[lost(54, None, 80, 99, owner="host-78-abc")]
+        ),
+        "noticed after 18.0 s (p99)",
+    ),
+    "somebody_leads": (lambda: plus(line(45, "led")), "nobody led for 20.0 s"),
+    "work_goes_on_after_an_outage": (
+        lambda: plus(line(200, "down"), line(201, "up"), *body(55, "chain-9", 210, 211)),
+        "nothing started for 9.0 s after the database was back",
+    ),
+    "failures_are_counted_once": (
+        lambda: plus(executions=[failed(22, "hopeless-0")]),
+        "hopeless-0 failed 3 times, with max_retries=2",
+    ),
+    "chains_are_followed": (
+        lambda: plus(*body(56, "chain-0-a", 90, 91), executions=[ran(56, "chain-0-a", 90, 91.1)]),
+        "chain-0-b did not run after its parent's last success",
+    ),
+    "no_activation_is_lost": (
+        lambda: plus(line(90, "activated", -100, "sleeper-2")),
+        "the activation -100 of sleeper-2 did not run once",
+    ),
+    "cancelled_is_cancelled": (
+        lambda: plus(line(100, "cancelled", 17, "1_cancelled"), *body(57, 17, 101, 102)),
+        "17 was told to be cancelled before it started, and started",
+    ),
+    "nobody_ends_uncalled": (
+        lambda: plus(line(100, "exited", 33)),
+        "process 33 ended by itself",
+    ),
+    "the_record_is_sound": (lambda: plus(ailments=("an orphan",)), "an orphan"),
+    "nothing_unhandled": (
+        lambda: plus(log="Traceback (most recent call last):\n  …"),
+        "1 tracebacks in the log",
+    ),
+    "poison_is_put_away": (
+        lambda: plus(dead_letters=(letter("hopeless-0"),)),
+        "poison-0 is not dead-lettered",
+    ),
+}
+
+
+def test_sound_facts_break_nothing() -> None:
+    assert breaches(SOUND) == {}
+
+
+def test_every_invariant_is_seen_to_break() -> None:
+    assert {check.__name__ for check in INVARIANTS} == BROKEN.keys()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_invariant_breaks_and_no_other(name: str) -> None:
+    make, told = BROKEN[name]
+    broken = breaches(make())
+    assert list(broken) == [name]
+    assert told in broken[name][0]
+
+
+def test_a_run_is_drawn_from_its_seed() -> None:
+    assert Plan(7, 5).faults(own_server=True) == Plan(7, 5).faults(own_server=True)
+    assert Plan(7, 5).faults(own_server=True) != Plan(8, 5).faults(own_server=True)
+
+
+def test_five_minutes_hold_what_was_promised() -> None:
+    drawn = [fault for _, fault in Plan(7, 5).faults(own_server=True)]
+    kills = drawn.count(Fault.KILL_WORKER) + drawn.count(Fault.KILL_SCHEDULER)
+    restarts = {Fault.RESTART_FAST, Fault.RESTART_IMMEDIATE, Fault.KILL_DATABASE}
+    assert kills >= 100 and drawn.count(Fault.LONG_STOP) >= 20
+    assert sum(fault in restarts for fault in drawn) >= 10
+    assert restarts <= set(drawn) and drawn.count(Fault.END_SESSION) >= 200
+
+
+def test_on_a_foreign_server_nothing_is_restarted() -> None:
+    drawn = {fault for _, fault in Plan(7, 5).faults(own_server=False)}
+    assert drawn and not drawn & {
+        Fault.RESTART_FAST,
+        Fault.RESTART_IMMEDIATE,
+        Fault.KILL_DATABASE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("intervals", "most"),
+    [([], 0), ([(1, 2), (2, 3)], 1), ([(1, 3), (2, 4), (2.5, 2.6)], 3), ([(1, 1), (1, 2)], 1)],
+)
+def test_how_many_there_were_at_once(intervals: list[tuple[float, float]], most: int) -> None:
+    assert most_at_once(intervals) == most
+
+
+def test_there_are_at_least_eight_ways_to_break_it() -> None:
+    assert len(mutations.MUTATIONS) >= 8
