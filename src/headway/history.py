@@ -56,37 +56,75 @@ class History:
 
 @dataclass(frozen=True)
 class Retained:
-    """What one pass of retention deleted, and whether it found as much as one pass may."""
+    """What one pass of retention deleted, and whether there may be more."""
 
     executions: int = 0
     entries: int = 0
     dead_letters: int = 0
+    manifests: int = 0
+    groups: int = 0
+    declarations: int = 0
     more: bool = False
+
+    def counts(self) -> dict[str, int]:
+        """How many rows of each kind were deleted.
+
+        >>> Retained(executions=3).counts()["executions"]
+        3
+        """
+        return {name: value for name, value in vars(self).items() if name != "more"}
 
 
 Delete = Callable[[Transaction, datetime, int], int]
 
 
 class Retention:
-    """Deletes finished work older than the settings say, a batch of each kind per pass."""
+    """Deletes finished work older than the settings say, a batch of each kind per pass.
+
+    Of every manifest the newest success is kept, however old.
+
+    >>> Retention(store, settings, observer).run_once().more  # doctest: +SKIP
+    False
+    """
 
     def __init__(self, store: Store, settings: Settings, observer: Observer) -> None:
         self._store = store
         self._settings = settings
         self._observer = observer
+        self._place: retention.Place | None = None
 
     def run_once(self) -> Retained:
-        """Delete at most a batch of each kind of what is old enough now."""
+        """Delete at most a batch of each kind of what is old enough now.
+
+        What refers to other rows goes before them: a removed manifest once its history is gone, a
+        group once its manifests are.
+        """
         kept = self._settings.retention_period
-        executions = self._delete(retention.delete_finished, kept)
-        entries = self._delete(retention.delete_ended_entries, kept)
-        letters = 0
-        if self._settings.auto_purge_dead_letters:
-            letters_kept = self._settings.dead_letter_retention_period
-            letters = self._delete(retention.delete_resolved_dead_letters, letters_kept)
-        full = max(executions, entries, letters) >= self._settings.delete_batch_size
-        self._observer.emit("retention.pass", executions=executions)
-        return Retained(executions, entries, letters, more=full)
+        executions = self._delete_finished(kept)
+        counts = {
+            "entries": self._delete(retention.delete_ended_entries, kept),
+            "dead_letters": self._delete_letters(),
+            "manifests": self._delete(retention.delete_removed_manifests, kept),
+            "groups": self._delete(retention.delete_empty_groups, kept),
+            "declarations": self._delete(retention.delete_old_declarations, kept),
+        }
+        full = max(counts.values()) >= self._settings.delete_batch_size
+        passed = Retained(executions, **counts, more=full or self._place is not None)
+        self._observer.emit("retention.pass", **passed.counts())
+        return passed
+
+    def _delete_finished(self, kept: timedelta) -> int:
+        with self._store.writing() as tx:
+            limit = self._settings.delete_batch_size
+            page = retention.delete_finished(tx, tx.now - kept, limit, self._place)
+        self._place = page.next_place
+        return page.deleted
+
+    def _delete_letters(self) -> int:
+        if not self._settings.auto_purge_dead_letters:
+            return 0
+        kept = self._settings.dead_letter_retention_period
+        return self._delete(retention.delete_resolved_dead_letters, kept)
 
     def _delete(self, delete: Delete, kept: timedelta) -> int:
         with self._store.writing() as tx:

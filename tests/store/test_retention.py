@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import update
 
+from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
+from headway.domain.manifest import Group
+from headway.domain.schedule import Never
 from headway.domain.work_queue import Source
-from headway.store import retention, work_queue
+from headway.history import Retention
+from headway.observe import Event, Observer
+from headway.store import removal, retention, work_queue
 from headway.store.engine import Store
-from headway.store.tables import dead_letter, execution, execution_history
+from headway.store.retention import Page
+from headway.store.tables import (
+    dead_letter,
+    declaration,
+    execution,
+    execution_history,
+    manifest,
+    manifest_group,
+    manifest_state,
+)
 from headway.store.tables import work_queue as queue_table
 from headway.store.transaction import Transaction
 from tests.store.factories import (
@@ -20,6 +35,9 @@ from tests.store.factories import (
     FAILED,
     NOON,
     Clock,
+    a_declaration,
+    a_manifest,
+    apply,
     change_state,
     dead_letter_for,
     declare,
@@ -31,12 +49,13 @@ from tests.store.factories import (
     view_of,
 )
 
-Verb = Callable[[Transaction, datetime, int], int]
+Verb = Callable[[Transaction, datetime, int], Page | int]
 
 
 def purge(store: Store, verb: Verb, before: datetime, limit: int = 1000) -> int:
     with store.writing() as tx:
-        return verb(tx, before, limit)
+        done = verb(tx, before, limit)
+    return done.deleted if isinstance(done, Page) else done
 
 
 def test_finished_executions_go_when_they_are_old_enough(store: Store, clock: Clock) -> None:
@@ -56,7 +75,7 @@ def test_failures_that_still_count_are_kept_whatever_their_age(store: Store, clo
     ran(store, "recovered")
     failures = [ran(store, "failing", FAILED) for _ in range(2)]
     later = clock.advance(days=365)
-    assert purge(store, retention.delete_finished, later) == 2
+    assert purge(store, retention.delete_finished, later) == 1, "and the success is the newest"
     assert view_of(store, "failing").failed_count == 2
     change_state(store, "failing", failures_after=failures[-1].id)
     assert purge(store, retention.delete_finished, later) == 2
@@ -105,7 +124,144 @@ def test_a_batch_is_bounded_and_takes_the_oldest_first(
     store: Store, clock: Clock, limit: int
 ) -> None:
     declare(store, "extract")
-    ended = [ran(store, source=Source.TRIGGER).id for _ in range(5)]
+    ended = [ran(store, source=Source.TRIGGER).id for _ in range(6)]
     later = clock.now + timedelta(days=1)
     assert purge(store, retention.delete_finished, later, limit) == limit
     assert [row["id"] for row in rows_of(store, execution_history)] == ended[limit:]
+
+
+def test_the_newest_success_of_each_manifest_is_kept_whatever_its_age(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, "yearly", "daily")
+    kept = {ran(store, "yearly").id}
+    ran(store, "daily")
+    clock.advance(days=1)
+    kept |= {ran(store, "daily").id}
+    ran(store, "daily", CANCELLED)
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_finished, later) == 2
+    assert {row["id"] for row in rows_of(store, execution_history)} == kept
+    assert purge(store, retention.delete_finished, later) == 0
+
+
+def test_what_is_kept_is_passed_by_once_and_not_met_by_every_batch(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, *(f"kept-{number}" for number in range(4)), "busy")
+    for number in range(4):
+        ran(store, f"kept-{number}")
+    for _ in range(4):
+        ran(store, "busy")
+    later = clock.advance(days=1)
+    place, deleted = None, []
+    for _ in range(5):
+        with store.writing() as tx:
+            page = retention.delete_finished(tx, later, 2, place)
+        place = page.next_place
+        deleted.append(page.deleted)
+    assert deleted == [0, 0, 2, 1, 0], "four kept, then three of the busy one's four"
+    assert place is None
+
+
+def test_what_an_open_dead_letter_waits_with_is_kept(store: Store, clock: Clock) -> None:
+    declare(store, "extract")
+    failed = ran(store, outcome=FAILED)
+    dead_letter_for(store)
+    triggered = ran(store, source=Source.TRIGGER)
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_finished, later) == 0
+    assert [row["id"] for row in rows_of(store, execution_history)] == [failed.id, triggered.id]
+    resolve_all(store)
+    assert purge(store, retention.delete_finished, clock.advance(days=1)) == 1
+
+
+def resolve_all(store: Store) -> None:
+    with store.writing() as tx:
+        tx.connection.execute(update(dead_letter).values(status="acknowledged", resolved_at=tx.now))
+
+
+def test_a_removed_manifest_goes_once_nothing_of_it_is_left(store: Store, clock: Clock) -> None:
+    ids = declare(store, "parent", a_manifest("removed", parents=("parent",), schedule=Never()))
+    ran(store, "removed", FAILED)
+    dead_letter_for(store, "removed")
+    entry = queue(store, "removed")
+    with store.writing() as tx:
+        removal.remove(tx, [ids["removed"]])
+    later = clock.advance(days=365)
+    gone = partial(purge, store, retention.delete_removed_manifests)
+    assert gone(later) == 0, "there is a history"
+    resolve_all(store)
+    assert purge(store, retention.delete_finished, later) == 1, "its failures count no more"
+    assert gone(later) == 0, "there is a dead letter"
+    later = clock.advance(days=1)
+    assert purge(store, retention.delete_resolved_dead_letters, later) == 1
+    assert gone(later) == 0, "there is an entry that ended"
+    assert purge(store, retention.delete_ended_entries, later) == 1, entry
+    assert gone(NOON) == 0, "removed too short a while ago"
+    assert gone(later) == 1
+    assert [row["external_id"] for row in rows_of(store, manifest)] == ["parent"]
+    assert [row["manifest_id"] for row in rows_of(store, manifest_state)] == [ids["parent"]]
+
+
+def test_a_removed_manifest_that_still_runs_stays(store: Store, clock: Clock) -> None:
+    ids = declare(store, "extract")
+    started(store)
+    with store.writing() as tx:
+        removal.remove(tx, [ids["extract"]])
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_removed_manifests, later) == 0
+
+
+def test_a_group_without_manifests_goes_unless_code_declares_it(store: Store, clock: Clock) -> None:
+    declared = Group("declared", max_active_jobs=2)
+    ids = declare(
+        store,
+        a_manifest("a", group=declared),
+        a_manifest("b", group=Group("own")),
+        groups=[declared],
+    )
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_empty_groups, later) == 0
+    with store.writing() as tx:
+        removal.remove(tx, list(ids.values()))
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_removed_manifests, later) == 2
+    assert purge(store, retention.delete_empty_groups, NOON) == 0, "changed too short a while ago"
+    assert purge(store, retention.delete_empty_groups, later) == 1
+    assert [row["name"] for row in rows_of(store, manifest_group)] == ["declared"]
+
+
+def test_the_newest_declarations_of_each_application_are_kept(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "DECLARATIONS_KEPT", 2)
+    for number in range(4):
+        apply(store, a_declaration(a_manifest(f"a-{number}"), application="a"))
+    apply(store, a_declaration(a_manifest("b"), application="b"))
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_old_declarations, NOON) == 0
+    assert purge(store, retention.delete_old_declarations, later, limit=1) == 1
+    assert purge(store, retention.delete_old_declarations, later) == 1
+    left = [row["application"] for row in rows_of(store, declaration)]
+    assert left == ["a", "a", "b"]
+
+
+def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -> None:
+    declare(store, "extract")
+    for _ in range(3):
+        ran(store, source=Source.TRIGGER)
+    clock.advance(days=31)
+    observer, told = Observer(), list[Event]()
+    observer.subscribe(told.append)
+    cleaner = Retention(store, Settings(delete_batch_size=2), observer)
+    passes = [cleaner.run_once() for _ in range(3)]
+    assert [(one.executions, one.more) for one in passes] == [(2, True), (0, False), (0, False)]
+    assert told[0].fields == {
+        "executions": 2,
+        "entries": 0,
+        "dead_letters": 0,
+        "manifests": 0,
+        "groups": 0,
+        "declarations": 0,
+    }

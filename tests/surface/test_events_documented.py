@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from headway.domain.execution import ExecutionState
+from headway.history import Retained
 from headway.manager.cycle import ManagerResult
 from headway.store.declarations import Applied
 
@@ -19,6 +20,7 @@ TOLD = {"execution_id", "external_id", "workflow", "failure"}
 SPREAD = {
     "declaration.applied": {field.name for field in fields(Applied)} - {"outdated"},
     "manager.cycle": {field.name for field in fields(ManagerResult) if field.type is int},
+    "retention.pass": {field.name for field in fields(Retained)} - {"more"},
     "execution.started": TOLD,
     "execution.refused": TOLD,
     **{f"execution.{state}": TOLD for state in ExecutionState if state.terminal},
