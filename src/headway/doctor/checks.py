@@ -1,0 +1,42 @@
+"""Every check, in the order in which repairs build on one another.
+
+Dead servers are buried before their orphans are ended, and rows that are there twice go before the
+indexes that forbid them are built.
+"""
+
+from headway.doctor import database, definitions, deployment, work
+from headway.doctor.findings import Check
+
+CHECKS: tuple[Check, ...] = (
+    deployment.UNBURIED,
+    work.ORPHANS,
+    work.UNREADABLE_PARENTS,
+    work.QUEUED_TWICE,
+    work.RUNNING_TWICE,
+    work.ENTRIES_OF_NOBODY,
+    work.HELD_FOR_THE_FREE,
+    work.GROUP_OVER_CAP,
+    work.OVER_LIMIT,
+    work.PENDING_FOR_NOBODY,
+    work.QUEUED_FOR_NOBODY,
+    definitions.WITHOUT_GROUP,
+    definitions.WITHOUT_STATE,
+    definitions.UNREADABLE,
+    definitions.SLEEPING_TOO_LONG,
+    definitions.CIRCLES,
+    definitions.WAITING_TWICE,
+    definitions.WAITING_FOR_THE_REMOVED,
+    deployment.RETENTION_BEHIND,
+    deployment.DIFFERENT_LEASES,
+    deployment.CLOCK_SKEW,
+    database.BROKEN_INDEXES,
+    database.DANGLING_REFERENCES,
+    database.UNSAFE_SETTINGS,
+    database.OLD_SNAPSHOTS,
+    database.PREPARED_TRANSACTIONS,
+    database.IDLE_SLOTS,
+    database.VACUUM_OFF,
+    database.DEAD_ROWS,
+    database.TRANSACTION_AGE,
+    database.SUPERUSER,
+)

@@ -1,0 +1,25 @@
+"""A scene on both databases, for every test of this folder that asks for one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.builders import Scene
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        yield scene
+
+
+@pytest.fixture
+def postgres_scene(postgres_url: str) -> Iterator[Scene]:
+    with Scene(postgres_url) as scene:
+        yield scene
+
+
+@pytest.fixture
+def sqlite_scene(sqlite_url: str) -> Iterator[Scene]:
+    with Scene(sqlite_url) as scene:
+        yield scene
