@@ -14,7 +14,7 @@ import typer
 from typer.main import get_command
 
 import headway
-from headway.cli import apply, check, db, demo, plan, preview, run, torture
+from headway.cli import apply, check, db, demo, doctor, plan, preview, run, torture
 from headway.cli.signals import Terminated
 from headway.cli.terminal import complain, first_line
 from headway.errors import AppNotFound, DefinitionError, HeadwayError, SettingsError
@@ -39,6 +39,7 @@ app.command("check")(check.check)
 app.command("plan")(plan.plan)
 app.command("apply")(apply.apply)
 app.command("preview")(preview.preview)
+app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.command("torture")(torture.torture)
 app.add_typer(database, name="db")

@@ -35,7 +35,7 @@ DatabaseUrl = Annotated[
 
 def migrate(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
     """Apply every migration the database does not have yet."""
-    with _opened(_address(target, database_url)) as store:
+    with _opened(address_of(target, database_url)) as store:
         applied = apply_migrations(store)
         where = plain(shown(store.url))
     for migration in applied:
@@ -46,7 +46,7 @@ def migrate(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> 
 
 def status(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
     """Say which version the database is at; exits 3 if migrations are pending."""
-    address = _address(target, database_url)
+    address = address_of(target, database_url)
     url = parse_url(address)
     known = migrations_for(url.get_backend_name())
     found = _version(address)
@@ -68,7 +68,12 @@ def _migrate_command(target: str | None, database_url: str | None) -> str:
     return plain(shlex.join(words))
 
 
-def _address(target: str | None, database_url: str | None) -> str:
+def address_of(target: str | None, database_url: str | None) -> str:
+    """The database a command is about.
+
+    >>> address_of(None, "sqlite:///shop.db")
+    'sqlite:///shop.db'
+    """
     if database_url:
         return database_url
     if target is not None:
