@@ -218,6 +218,24 @@ def no_unique_index(scene: Scene) -> None:
     tell(scene, "CREATE INDEX headway_work_queue_one_held ON headway_work_queue (manifest_id)")
 
 
+def an_older_sequence(scene: Scene) -> None:
+    """As after restoring one table of a backup."""
+    for _ in range(3):
+        scene.pending("work")
+    scene.run()
+    if scene.store.on_postgresql:
+        tell(scene, "SELECT setval(pg_get_serial_sequence('headway_execution', 'id'), 1)")
+    else:
+        tell(scene, "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'headway_execution'")
+
+
+def settled_in_the_future(scene: Scene) -> None:
+    declare(scene, "load")
+    scene.cycle()
+    scene.manage()
+    change(scene, manifest_state, settled_until=START + timedelta(days=400))
+
+
 @dataclass(frozen=True)
 class Case:
     """How a database is broken, and what the doctor says about which rows."""
@@ -229,6 +247,12 @@ class Case:
 
 
 CASES = [
+    Case("ids-behind", an_older_sequence, ("headway_execution: last id 1, used 3",)),
+    Case(
+        "settled-ahead",
+        settled_in_the_future,
+        ("manifest load: settled until 2031-02-11 12:00:00",),
+    ),
     Case("unburied-servers", a_dead_server, ("server gone, silent since 2030-01-07 10:59:45",)),
     Case("orphans", an_orphan, ("execution 1 of load, owner me",)),
     Case("unreadable-parents", unreadable_notes, ("entry 2 (dependent) of manifest 2, work",)),
@@ -327,6 +351,22 @@ def test_a_sleeper_is_woken_and_runs(scene: Scene) -> None:
     scene.clock.advance(hours=1)
     scene.manage()
     assert sorted(filter(None, names(scene.history.queued()))) == ["load", "other"]
+
+
+def test_ids_that_were_set_back_rise_again(scene: Scene) -> None:
+    an_older_sequence(scene)
+    examine(scene, fix=True)
+    assert scene.pending("work") == 4
+
+
+def test_a_manifest_settled_ahead_runs_at_its_next_occurrence(scene: Scene) -> None:
+    settled_in_the_future(scene)
+    examine(scene, fix=True)
+    scene.manage()
+    assert scene.history.queued() == []
+    scene.clock.advance(hours=1)
+    scene.manage()
+    assert names(scene.history.queued()) == ["load"]
 
 
 def test_a_manifest_without_state_runs_again(scene: Scene) -> None:

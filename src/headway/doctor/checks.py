@@ -1,13 +1,14 @@
 """Every check, in the order in which repairs build on one another.
 
-Dead servers are buried before their orphans are ended, and rows that are there twice go before the
-indexes that forbid them are built.
+Ids are right before anything is written under them, dead servers are buried before their orphans
+are ended, and rows that are there twice go before the indexes that forbid them are built.
 """
 
 from headway.doctor import database, definitions, deployment, work
 from headway.doctor.findings import Check
 
 CHECKS: tuple[Check, ...] = (
+    work.IDS_BEHIND,
     deployment.UNBURIED,
     work.ORPHANS,
     work.UNREADABLE_PARENTS,
@@ -22,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     definitions.WITHOUT_GROUP,
     definitions.WITHOUT_STATE,
     definitions.UNREADABLE,
+    definitions.SETTLED_AHEAD,
     definitions.SLEEPING_TOO_LONG,
     definitions.CIRCLES,
     definitions.WAITING_TWICE,

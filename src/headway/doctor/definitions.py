@@ -1,6 +1,7 @@
 """Checks of manifests, edges and dead letters."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from headway.doctor.findings import Check, Look, Patient, Severity, page_by_page
 from headway.manager.decide import Decision, decide
@@ -11,6 +12,7 @@ from headway.store.wakes import Scope
 
 PAGE = 1000
 TOLD_EVERY = 10_000
+AHEAD = timedelta(hours=1)
 
 
 def _drifted(look: Look) -> Iterator[Decision]:
@@ -77,6 +79,14 @@ UNREADABLE = Check(
     "The schedule or the exclusions of these manifests cannot be read, so that they do not run.",
     "write what the code says: headway apply MODULE:APP",
     find=_unreadable,
+)
+SETTLED_AHEAD = Check(
+    "settled-ahead",
+    Severity.ERROR,
+    "The occurrences of these manifests count as dealt with far into the future: they do not run.",
+    "they run again from their next occurrence on",
+    find=lambda look: definitions.settled_ahead(look.tx, look.ago(-AHEAD)),
+    repair=page_by_page(lambda look: definitions.settle_until_now(look.tx, look.ago(-AHEAD))),
 )
 WITHOUT_STATE = Check(
     "manifests-without-state",

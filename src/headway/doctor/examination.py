@@ -12,7 +12,7 @@ from headway.doctor.checks import CHECKS
 from headway.doctor.findings import Check, Finding, Look, Severity
 from headway.lease import lease_of
 from headway.store.engine import Store
-from headway.store.examining_database import NOT_ANSWERED, first_line
+from headway.store.examining_database import NOT_ANSWERED, first_line, missing_tables
 from headway.store.migrate import current_version, needed_version
 from headway.store.transaction import Transaction
 
@@ -23,6 +23,8 @@ ROUNDS = 3
 
 SCHEMA = "schema"
 WRONG_SCHEMA = "The schema is not the one this version of headway works with."
+PARTS_MISSING = "Parts of the schema are missing, which somebody has dropped."
+RESTORE = "restore them from a backup"
 MIGRATE = "headway db migrate, or run the headway the database belongs to"
 
 
@@ -85,13 +87,17 @@ class Doctor:
         return Report(found, repaired, self._skipped)
 
     def _schema(self) -> Finding | None:
+        """What has to be right before anything else can be asked."""
         needed = needed_version(self._store)
         with self._store.reading() as tx:
             found = current_version(tx)
-        if found == needed:
-            return None
-        rows = (f"version {found or 'none'}, needed {needed}",)
-        return Finding(SCHEMA, Severity.ERROR, WRONG_SCHEMA, rows, MIGRATE)
+            missing = missing_tables(tx) if found == needed else []
+        if found != needed:
+            rows = (f"version {found or 'none'}, needed {needed}",)
+            return Finding(SCHEMA, Severity.ERROR, WRONG_SCHEMA, rows, MIGRATE)
+        if missing:
+            return Finding(SCHEMA, Severity.ERROR, PARTS_MISSING, tuple(missing), RESTORE)
+        return None
 
     def _findings(self) -> tuple[Finding, ...]:
         found = {one.name: self._look(one) for one in self._checks}

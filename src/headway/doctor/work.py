@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from headway.doctor.findings import Check, Severity, page_by_page
+from headway.store import examining_ids
 from headway.store import examining_work as work
 from headway.store.outcomes import end_orphans
 
@@ -85,6 +86,16 @@ QUEUED_FOR_NOBODY = Check(
     "Entries of these workflows wait, and no living server knows them.",
     "start a server of the application; after unknown_workflow_timeout they fail",
     find=lambda look: work.queued_for_nobody(look.tx, look.ago(look.lease + A_WHILE)),
+    twice=True,
+)
+IDS_BEHIND = Check(
+    "ids-behind",
+    Severity.ERROR,
+    "The next ids of these tables were used before: what is written under them is refused, and "
+    "fencing tokens do not rise.",
+    "the next id follows the highest that was used",
+    find=lambda look: examining_ids.ids_behind(look.tx),
+    repair=page_by_page(lambda look: examining_ids.raise_ids(look.tx)),
     twice=True,
 )
 UNREADABLE_PARENTS = Check(

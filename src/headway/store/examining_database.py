@@ -11,9 +11,10 @@ from sqlalchemy import Index, inspect, text
 from sqlalchemy.exc import DBAPIError, InternalError, ProgrammingError
 
 from headway.store.tables import schema
+from headway.store.tables.views import view_schema
 from headway.store.transaction import Transaction
 
-# A table that somebody dropped, or that this user may not read: one check fails, not all.
+# A table that this user may not read, say: one check fails, not all.
 NOT_ANSWERED = (ProgrammingError, InternalError)
 
 OLD = timedelta(minutes=5)
@@ -59,6 +60,14 @@ INVALID = text(
     "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
     " WHERE relnamespace = current_schema()::regnamespace AND NOT (indisvalid AND indisready)"
 )
+
+
+def missing_tables(tx: Transaction) -> list[str]:
+    """Tables and views that belong to the schema and are not there."""
+    looking = inspect(tx.connection)
+    there = {*looking.get_table_names(), *looking.get_view_names()}
+    needed = {*schema.tables, *view_schema.tables}
+    return [f"{name} is missing" for name in sorted(needed - there)]
 
 
 def old_snapshots(tx: Transaction) -> list[str]:

@@ -33,7 +33,7 @@ from headway.store.tables import (
     wake,
 )
 from headway.store.transaction import Transaction, among, locked_in_order
-from headway.store.wakes import Scope
+from headway.store.wakes import Scope, leave_wakes
 
 PAGE = 1000
 LIVING = manifest.c.removed_at.is_(None)
@@ -75,6 +75,28 @@ def without_group(tx: Transaction) -> list[str]:
     chosen = select(manifest.c.external_id, manifest.c.group_id).where(LIVING, ~known)
     rows = tx.connection.execute(chosen.order_by(manifest.c.id).limit(PAGE))
     return [f"manifest {row.external_id}, group {row.group_id}" for row in rows]
+
+
+def settled_ahead(tx: Transaction, moment: datetime) -> list[str]:
+    """Manifests whose occurrences count as dealt with up to later than *moment*."""
+    ahead = select(manifest.c.external_id, manifest_state.c.settled_until).join(manifest_state)
+    chosen = ahead.where(LIVING, manifest_state.c.settled_until > moment)
+    rows = tx.connection.execute(chosen.order_by(manifest.c.id).limit(PAGE))
+    return [
+        f"manifest {row.external_id}: settled until {row.settled_until:%Y-%m-%d %H:%M:%S}"
+        for row in rows
+    ]
+
+
+def settle_until_now(tx: Transaction, moment: datetime) -> int:
+    """Let their next occurrence be the next one from now on, and have the manager look."""
+    ahead = select(manifest_state.c.manifest_id).where(manifest_state.c.settled_until > moment)
+    in_order = ahead.order_by(manifest_state.c.manifest_id).limit(PAGE).with_for_update()
+    keys = list(tx.connection.execute(in_order).scalars())
+    chosen = among(tx, manifest_state.c.manifest_id, keys)
+    tx.connection.execute(update(manifest_state).where(chosen).values(settled_until=tx.now))
+    leave_wakes(tx, [(key, Scope.SELF) for key in keys])
+    return len(keys)
 
 
 def about_to_be_woken(tx: Transaction, manifest_ids: Collection[int]) -> set[int]:
