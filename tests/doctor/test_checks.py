@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from headway import every
+from headway.doctor import definitions
 from headway.doctor.checks import CHECKS
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
@@ -329,6 +330,14 @@ def test_an_orphan_is_queued_again(scene: Scene) -> None:
     assert ended.failure.type == "WorkerLost"
 
 
+def test_a_long_run_of_a_living_server_is_no_orphan(scene: Scene) -> None:
+    a_run(scene)
+    scene.clock.advance(minutes=10)
+    assert "orphans" in found(scene)
+    a_server(scene, "me", expires_in=10)
+    assert found(scene) == {}
+
+
 def test_a_buried_servers_runs_start_again_in_the_same_repair(scene: Scene) -> None:
     a_server(scene, "me", expires_in=10)
     a_run(scene)
@@ -403,3 +412,14 @@ def test_what_passes_between_two_looks_is_no_finding(scene: Scene) -> None:
     assert "orphans" in found(scene)
     assert found(scene, wait=sweep_meanwhile) == {}
     assert waits == [3.0]
+
+
+def test_a_long_look_tells_how_far_it_has_come(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "PAGE", 2)
+    monkeypatch.setattr(definitions, "TOLD_EVERY", 4)
+    declare(scene, *(f"load-{number}" for number in range(5)))
+    told: list[str] = []
+    assert found(scene, tell=told.append) == {}
+    assert set(told) == {"looked at 4 manifests"}

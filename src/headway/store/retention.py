@@ -140,13 +140,12 @@ def delete_empty_groups(tx: Transaction, before: datetime, limit: int) -> int:
 
 def delete_old_declarations(tx: Transaction, before: datetime, limit: int) -> int:
     """Forget applied declarations, except the newest thousand of each application."""
-    newer = declaration.alias("newer")
-    later = (
-        select(func.count())
-        .where(newer.c.application == declaration.c.application, newer.c.id > declaration.c.id)
-        .scalar_subquery()
+    newest_first = func.row_number().over(
+        partition_by=declaration.c.application, order_by=declaration.c.id.desc()
     )
-    old = and_(declaration.c.applied_at < before, later >= DECLARATIONS_KEPT)
+    ranks = select(declaration.c.id, newest_first.label("place")).subquery("ranks")
+    beyond = select(ranks.c.id).where(ranks.c.place > DECLARATIONS_KEPT)
+    old = and_(declaration.c.applied_at < before, declaration.c.id.in_(beyond))
     return _delete(tx, declaration, old, limit)
 
 
