@@ -92,33 +92,40 @@ class Retention:
         self._settings = settings
         self._observer = observer
         self._place: retention.Place | None = None
+        self._walking = True
 
     def run_once(self) -> Retained:
         """Delete at most a batch of each kind of what is old enough now.
 
-        What refers to other rows goes before them: a removed manifest once its history is gone, a
-        group once its manifests are.
+        Executions are walked through first, a page each time. What refers to other rows goes
+        before them: a removed manifest once its history is gone, a group once its manifests are.
         """
+        executions = self._delete_page() if self._walking else 0
+        counts = {} if self._walking else self._delete_others()
+        full = any(count >= self._settings.delete_batch_size for count in counts.values())
+        passed = Retained(executions, **counts, more=self._walking or full)
+        self._walking = self._walking or not full  # the next clean-up begins with a new walk
+        self._observer.emit("retention.pass", **passed.counts())
+        return passed
+
+    def _delete_page(self) -> int:
+        with self._store.writing() as tx:
+            before = tx.now - self._settings.retention_period
+            limit = self._settings.delete_batch_size
+            page = retention.delete_finished(tx, before, limit, self._place)
+        self._place = page.next_place
+        self._walking = self._place is not None
+        return page.deleted
+
+    def _delete_others(self) -> dict[str, int]:
         kept = self._settings.retention_period
-        executions = self._delete_finished(kept)
-        counts = {
+        return {
             "entries": self._delete(retention.delete_ended_entries, kept),
             "dead_letters": self._delete_letters(),
             "manifests": self._delete(retention.delete_removed_manifests, kept),
             "groups": self._delete(retention.delete_empty_groups, kept),
             "declarations": self._delete(retention.delete_old_declarations, kept),
         }
-        full = max(counts.values()) >= self._settings.delete_batch_size
-        passed = Retained(executions, **counts, more=full or self._place is not None)
-        self._observer.emit("retention.pass", **passed.counts())
-        return passed
-
-    def _delete_finished(self, kept: timedelta) -> int:
-        with self._store.writing() as tx:
-            limit = self._settings.delete_batch_size
-            page = retention.delete_finished(tx, tx.now - kept, limit, self._place)
-        self._place = page.next_place
-        return page.deleted
 
     def _delete_letters(self) -> int:
         if not self._settings.auto_purge_dead_letters:

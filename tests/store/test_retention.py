@@ -14,7 +14,7 @@ from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.manifest import Group
 from headway.domain.schedule import Never
 from headway.domain.work_queue import Source
-from headway.history import Retention
+from headway.history import Retained, Retention
 from headway.observe import Event, Observer
 from headway.store import removal, retention, work_queue
 from headway.store.engine import Store
@@ -265,3 +265,25 @@ def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -
         "groups": 0,
         "declarations": 0,
     }
+
+
+def test_after_the_executions_the_others_go_on_until_nothing_is_left(
+    store: Store, clock: Clock
+) -> None:
+    ids = declare(store, *(f"m-{number}" for number in range(5)))
+    ran(store, "m-0")
+    for name in ids:
+        queue(store, name)
+    with store.writing() as tx:
+        removal.remove(tx, list(ids.values()))
+    clock.advance(days=31)
+    cleaner = Retention(store, Settings(delete_batch_size=2), Observer())
+    passes: list[Retained] = []
+    while not passes or passes[-1].more:
+        passes.append(cleaner.run_once())
+    assert [one.executions for one in passes] == [1, 0, 0]
+    assert [one.entries for one in passes] == [2, 2, 1]
+    assert sum(one.manifests for one in passes) == 5
+    assert sum(one.groups for one in passes) == 1
+    assert rows_of(store, manifest) == []
+    assert rows_of(store, manifest_group) == []
