@@ -354,6 +354,25 @@ def test_of_what_is_queued_twice_the_older_one_stays(scene: Scene) -> None:
     assert [one.id for one in scene.history.queued()] == [1]
 
 
+def test_no_activation_is_cancelled_for_it_has_an_input_of_its_own(scene: Scene) -> None:
+    tell(scene, "DROP INDEX headway_work_queue_one_activation")
+    chain = scene.app.schedule("work", "extract", None, every(hours=1))
+    chain.include("work", "dormant", None, dormant=True)
+    scene.apply()
+    key, group = scene.ids_of("dormant")
+    for input in ("1", "2"):
+        entry = NewEntry("work", Source.ACTIVATION, input, manifest_id=key, group_id=group)
+        scene.enqueue(entry)
+    report = examine(scene, fix=True)
+    assert dict(report.repaired) == {}
+    assert {"queued-twice", "broken-indexes"} <= {one.check for one in report.findings}
+    assert [one.input for one in scene.history.queued()] == ["1", "2"]
+    scene.dispatch()
+    scene.run()
+    assert dict(examine(scene, fix=True).repaired) == {"broken-indexes": 1}
+    assert found(scene) == {}
+
+
 def test_a_sleeper_is_woken_and_runs(scene: Scene) -> None:
     a_sleeper(scene)
     examine(scene, fix=True)

@@ -23,7 +23,7 @@ QUEUED_TWICE = Check(
     "queued-twice",
     Severity.ERROR,
     "These entries wait beside an older one of the same manifest and kind.",
-    "they are cancelled, and the older one stays",
+    "they are cancelled, except queued activations, which run one after another",
     find=lambda look: work.queued_twice(look.tx),
     repair=page_by_page(lambda look: work.end_queued_twice(look.tx)),
 )

@@ -44,9 +44,16 @@ def queued_twice(tx: Transaction) -> list[str]:
 
 
 def end_queued_twice(tx: Transaction) -> int:
-    """Cancel all but the oldest: that one stands for what the others were queued for."""
-    surplus = [row.id for row in _surplus_entries(tx)]
+    """Cancel all but the oldest: that one stands for what the others were queued for.
+
+    Queued activations are left, for each has an input of its own; they run one after another.
+    """
+    surplus = [row.id for row in _surplus_entries(tx) if not _is_queued_activation(row)]
     return _cancel(tx, surplus, "it was queued twice, and the older entry stays")
+
+
+def _is_queued_activation(row: Any) -> bool:
+    return (row.source, row.status) == (Source.ACTIVATION, EntryStatus.QUEUED)
 
 
 def _surplus_entries(tx: Transaction) -> list[Any]:
