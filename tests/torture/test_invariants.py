@@ -18,7 +18,17 @@ from headway.torture.intervals import most_at_once
 from headway.torture.invariants import INVARIANTS, breaches
 from headway.torture.plan import Fault, Plan
 
-PLAN = Plan(seed=1, minutes=1, tickers=1, capped=1, flaky=0, hopeless=1, poisonous=1, chains=1)
+PLAN = Plan(
+    seed=1,
+    minutes=1,
+    tickers=1,
+    tick_seconds=2,
+    capped=1,
+    flaky=0,
+    hopeless=1,
+    poisonous=1,
+    chains=1,
+)
 END = 1000.0
 
 

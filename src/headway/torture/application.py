@@ -21,7 +21,6 @@ from headway.torture.evidence import Notebook
 from headway.torture.plan import CAPS, GLOBAL_CAP, Plan
 
 RETRY = RetryPolicy(delay=timedelta(seconds=1), multiplier=1.0)
-TICK = every(seconds=2, fixed_rate=True)
 
 
 class Work(BaseModel):
@@ -120,7 +119,9 @@ def _register(hw: Headway, bodies: Bodies) -> None:
 def _declare(hw: Headway, plan: Plan) -> None:
     groups = [Group(f"cap-{cap}", max_active_jobs=cap) for cap in CAPS for _ in range(cap)]
     loose = Group("loose", max_active_jobs=GLOBAL_CAP)
-    often: Callable[..., object] = partial(hw.schedule, schedule=TICK, misfire="catch_up")
+    often: Callable[..., object] = partial(
+        hw.schedule, schedule=every(seconds=plan.tick_seconds, fixed_rate=True), misfire="catch_up"
+    )
     for number in range(plan.tickers):
         often("tick", f"tick-{number}", group=groups[number % len(groups)], catch_up_limit=10_000)
     for number in range(plan.capped):

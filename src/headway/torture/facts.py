@@ -78,7 +78,7 @@ def unfinished(history: History, plan: Plan, cutoff: float) -> list[str]:
     for one in history.manifests():
         if one.external_id.startswith("tick-"):
             settled = one.settled_until
-            if settled is None or seconds(settled) < cutoff - 2:
+            if settled is None or seconds(settled) < cutoff - plan.tick_seconds:
                 left.append(f"{one.external_id} is settled until {settled}")
         elif one.external_id.startswith("flaky-") and one.last_success_at is None:
             left.append(f"{one.external_id} has not succeeded")

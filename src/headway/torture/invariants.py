@@ -68,6 +68,7 @@ def late_writes_were_refused(facts: Facts) -> Iterator[str]:
 def ticks_are_exact(facts: Facts) -> Iterator[str]:
     """I4: the occurrences run are those of the schedule: none missing, none twice."""
     ran: dict[str, list[float]] = defaultdict(list)
+    every = facts.plan.tick_seconds
     for one in facts.finished(COMPLETED):
         if one.external_id and one.external_id.startswith("tick-") and one.scheduled_for:
             ran[one.external_id].append(seconds(one.scheduled_for))
@@ -77,10 +78,10 @@ def ticks_are_exact(facts: Facts) -> Iterator[str]:
         for earlier, later in pairwise(sorted(moments)):
             if earlier == later:
                 yield f"{name}: {earlier} twice"
-            elif later - earlier > 2 and later < facts.cutoff:
+            elif later - earlier > every and later < facts.cutoff:
                 yield f"{name}: nothing between {earlier} and {later}"
-            elif later - earlier < 2:
-                yield f"{name}: {later} is not two seconds after {earlier}"
+            elif later - earlier < every:
+                yield f"{name}: {later} is not {every} seconds after {earlier}"
 
 
 def caps_hold_in_the_record(facts: Facts) -> Iterator[str]:

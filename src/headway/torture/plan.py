@@ -54,7 +54,8 @@ class Plan:
     slots: int = 4
     lease: float = 6.0
     max_crashes: int = 5
-    tickers: int = 40
+    tickers: int = 80
+    tick_seconds: int = 4
     capped: int = 60
     flaky: int = 20
     hopeless: int = 5

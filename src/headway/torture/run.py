@@ -7,10 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from headway.definition.app import Headway
+from headway.doctor.examination import Doctor
+from headway.doctor.findings import Severity
 from headway.domain.execution import ExecutionState
 from headway.history import History
 from headway.service import apply_declarations
@@ -79,10 +82,13 @@ def _torture(plan: Plan, say: Say, deployment: Deployment, server: PostgresServe
                 crew.start(roles)
         samples, cutoff = _under_load(plan, say, hw, store, crew, server, notes)
         left = _calm(plan, say, store, crew, cutoff)
+        say("examining")
+        ailments = _ailments(store, hw)
     finally:
         crew.disband()
     say("judging")
-    return _gathered(plan, deployment, store, samples, cutoff, left, before)
+    gathered = _gathered(plan, deployment, store, samples, cutoff, left, before)
+    return replace(gathered, ailments=ailments)
 
 
 def _under_load(
@@ -156,6 +162,12 @@ def _gathered(
     )
     store.close()
     return gathered
+
+
+def _ailments(store: Store, hw: Headway) -> tuple[str, ...]:
+    """What the doctor finds while everybody is still there."""
+    found = Doctor(store, hw.settings).examine().findings
+    return tuple(one.sentence for one in found if one.severity is Severity.ERROR)
 
 
 def _connections(store: Store) -> int:
