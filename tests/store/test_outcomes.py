@@ -173,9 +173,9 @@ def test_the_record_of_a_run_keeps_everything_its_live_row_had(store: Store, clo
     assert rows_of(store, execution) == []
     [record] = rows_of(store, execution_history)
     live.pop("single_flight")
-    ended = {"state": "completed", "finished_at": later, "output": "[2]"}
+    ended = {"state": "completed", "finished_at": later, "output": "[2]", "final": False}
     nothing = dict.fromkeys(
-        ("failure_step", "failure_type", "failure_message", "failure_traceback")
+        ("failure_step", "failure_type", "failure_message", "failure_traceback", "retry_at")
     )
     assert record == live | ended | nothing
     assert (record["external_id"], record["group_name"], record["attempt"]) == (

@@ -513,11 +513,11 @@ def test_how_much_is_logged(tmp_path: Path, option: str, told: bool) -> None:
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expected: int) -> None:
-    (tmp_path / "hello.py").write_text("print('importing', flush=True)\ninput()\n")
-    process = start(tmp_path, "run", "hello:hw", stdin=-1)
+    lasting = "import time\nprint('importing', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
+    (tmp_path / "hello.py").write_text(lasting)
+    process = start(tmp_path, "run", "hello:hw")
     read_until(process.stdout, "importing")
     process.send_signal(number)
-    process.wait(60)  # with its input still open: the end of that would end it as well
     code, _, err = finish(process)
     assert (code, err) == (expected, "headway: stopped before it had started\n")
 

@@ -11,6 +11,7 @@ from headway.torture.invariants import INVARIANTS, SHOWN, breaches, noticed_afte
 from headway.torture.mutations import checked
 from headway.torture.plan import Plan
 from headway.torture.run import torture as run_torture
+from headway.torture.simulation import simulate as play
 
 FAILURE = 1
 
@@ -29,6 +30,14 @@ def torture(
             "it is not restarted then."
         ),
     ] = None,
+    simulate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="STORIES",
+            min=1,
+            help="Play seeded stories on SQLite with a virtual clock instead, without processes.",
+        ),
+    ] = None,
     keep: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep the evidence and the log in this new folder."),
@@ -40,6 +49,9 @@ def torture(
 ) -> None:
     """Run a deployment on PostgreSQL through kill -9, SIGSTOP, lost sessions and restarts of the
     database, and check that nothing was lost, done twice or over a limit."""
+    if simulate is not None:
+        _simulate(simulate)
+        return
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     typer.echo(f"seed {chosen}")
     found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation), keep)
@@ -53,6 +65,19 @@ def torture(
         typer.echo(f"seed {chosen}: {len(broken)} of {len(INVARIANTS)} invariants do not hold")
         raise typer.Exit(FAILURE)
     typer.echo(f"seed {chosen}: all {len(INVARIANTS)} invariants hold")
+
+
+def _simulate(stories: int) -> None:
+    refused = 0
+    for seed in range(stories):
+        broken, late = play(seed)
+        refused += late
+        if broken:
+            typer.echo(f"story {seed}: " + "; ".join(broken[:SHOWN]))
+            raise typer.Exit(FAILURE)
+        if seed % 50 == 49:
+            typer.echo(f"{seed + 1} stories, {refused} late writes refused")
+    typer.echo(f"all {stories} stories ended well; {refused} late writes were refused")
 
 
 def _summary(facts: Facts) -> str:
