@@ -65,6 +65,7 @@ def test_async_steps_run_as_well_and_may_wait_for_each_other(scene: Scene) -> No
         assert list(threads.map(executor.run, ids, timeout=PATIENCE)) == [COMPLETED] * 2
 
 
+@pytest.mark.story(30)
 def test_delivered_twenty_times_it_runs_once(scene: Scene) -> None:
     ran: list[int] = []
 

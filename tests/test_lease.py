@@ -67,6 +67,7 @@ def test_a_process_has_a_row_while_it_lives(kept: Kept) -> None:
     assert kept.ids() == []
 
 
+@pytest.mark.story(37)
 def test_a_beat_renews_at_least_four_times_a_lease(kept: Kept) -> None:
     kept.keeper.register()
     [before] = rows_of(kept.store, server)
@@ -85,6 +86,7 @@ def test_a_late_beat_is_told_with_the_jobs_that_run(kept: Kept) -> None:
     assert 1.2 <= late.fields["seconds"] < 30
 
 
+@pytest.mark.story(11)
 def test_whoever_is_buried_gives_everything_up_and_comes_back_as_another(kept: Kept) -> None:
     kept.keeper.register()
     dead = kept.keeper.id

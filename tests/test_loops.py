@@ -89,6 +89,7 @@ def test_a_wake_up_during_a_pass_is_not_lost() -> None:
     loop.stop()
 
 
+@pytest.mark.story(7)
 def test_an_error_is_reported_and_tried_again() -> None:
     def fail_twice(count: int) -> float:
         if count <= 2:
@@ -117,6 +118,7 @@ def test_the_pause_after_errors_grows_up_to_a_limit_and_starts_anew_after_a_succ
     assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15, HOUR, 0.5]
 
 
+@pytest.mark.story(4)
 def test_an_outage_of_any_length_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
     """2**1024 is beyond any float: a loop must not end after some hours without a database."""
     monkeypatch.setattr(loops, "LONGEST_PAUSE", 0.0)

@@ -2,6 +2,8 @@
 
 import threading
 
+import pytest
+
 from headway.wakeups import Announcer, Role, WakeUps
 from tests.builders import PATIENCE
 
@@ -36,6 +38,7 @@ def test_without_an_announcer_nothing_is_announced() -> None:
     WakeUps().wake(*Role)
 
 
+@pytest.mark.story(43)
 def test_announcements_made_during_one_are_sent_together_afterwards() -> None:
     sent: list[set[Role]] = []
     inside, go_on = threading.Event(), threading.Event()

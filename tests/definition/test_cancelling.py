@@ -229,6 +229,7 @@ def test_what_cannot_be_cancelled_is_said_in_one_line(runtime: Runtime, case: st
     assert told in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.story(34)
 @pytest.mark.long
 def test_a_thousand_races_of_cancel_against_finish_have_one_outcome_each(
     scene: Scene, runtime: Runtime

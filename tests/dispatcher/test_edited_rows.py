@@ -227,6 +227,7 @@ def test_who_declares_beside_a_loop_is_heard_and_who_declares_into_it_opens_it(
 # Rows that are gone
 
 
+@pytest.mark.story(11)
 def test_a_deleted_server_loses_its_runs_and_they_start_again(family: Scene) -> None:
     run_of(family, "first")
     change(family, delete(server))

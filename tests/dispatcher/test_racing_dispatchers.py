@@ -68,6 +68,7 @@ class Race:
             outcomes.finish(tx, OWNER, dict.fromkeys(owned, COMPLETED))
 
 
+@pytest.mark.story(18)
 @pytest.mark.parametrize("cap", [1, 3])
 def test_two_dispatchers_racing_never_exceed_a_groups_cap(postgres_url: str, cap: int) -> None:
     with Scene(postgres_url) as scene:

@@ -44,6 +44,7 @@ def test_there_are_zones_and_turns() -> None:
     assert turns(ZoneInfo("Asia/Tokyo")) == []
 
 
+@pytest.mark.story(29)
 @pytest.mark.parametrize("part", range(8))
 def test_no_exception_no_duplicate_instant_no_lost_day(part: int) -> None:
     for name in ZONES[part::8]:

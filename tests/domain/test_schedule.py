@@ -58,6 +58,7 @@ BAD_EXPRESSIONS = [
 ]
 
 
+@pytest.mark.story(48)
 @pytest.mark.parametrize("expression", BAD_EXPRESSIONS, ids=lambda text: repr(text[:20]))
 def test_bad_cron_is_refused_in_one_line_within_50_ms(expression: str) -> None:
     spent = []

@@ -126,6 +126,7 @@ def test_every_starting_point_leads_to_the_same_occurrences(
                 assert latest_occurrence(expression, zone, point) == expected[position - 1]
 
 
+@pytest.mark.story(29)
 @pytest.mark.parametrize(
     ("expression", "day", "expected"),
     [

@@ -206,6 +206,7 @@ def test_nobody_sees_anything_of_a_cycle_before_all_of_it(
     assert (len(scene.history.queued()), len(scene.history.dead_letters())) == (MANY - 1, 1)
 
 
+@pytest.mark.story(26)
 def test_of_two_managers_at_once_each_job_is_queued_by_one(scene: Scene, second: Store) -> None:
     """On SQLite without a lock: its one writer lets the second see what the first has queued."""
     scene.configure(max_active_jobs=None)

@@ -457,6 +457,7 @@ def test_a_dormant_dependent_is_never_due_whatever_wakes_it(scene: Scene) -> Non
     assert scene.history.queued() == []
 
 
+@pytest.mark.story(22)
 def test_a_parents_success_counts_although_its_record_is_gone(scene: Scene) -> None:
     chain = scene.app.schedule("work", "extract", None, every(hours=1))
     chain.then_include("work", "load", None)

@@ -101,6 +101,7 @@ BREAKING: dict[str, tuple[Steps, str, str]] = {
 }
 
 
+@pytest.mark.story(40)
 @pytest.mark.parametrize("case", BREAKING)
 def test_what_breaks_there_is_a_failure_of_that_run_alone(
     scene: Scene, start_pool: StartPool, tmp_path: Path, case: str
@@ -131,6 +132,7 @@ def test_the_input_is_read_there_and_not_in_the_worker(
     assert trace.name != f"read-in-{os.getpid()}"
 
 
+@pytest.mark.story(40)
 def test_memory_beyond_the_limit_is_refused(
     scene: Scene, start_pool: StartPool, tmp_path: Path
 ) -> None:

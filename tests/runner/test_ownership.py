@@ -119,6 +119,7 @@ def test_a_run_that_was_taken_away_is_stopped(
     assert scene.execution(running).state is ExecutionState.FAILED, "as the other one left it"
 
 
+@pytest.mark.story(35)
 def test_the_result_of_a_run_that_was_taken_away_is_refused(
     scene: Scene, start_leased: StartLeased, gate: Gate
 ) -> None:

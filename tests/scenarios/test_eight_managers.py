@@ -116,6 +116,7 @@ def survive(
     return ledger
 
 
+@pytest.mark.story(6, 20)
 @on_postgresql
 @pytest.mark.timeout(600)
 def test_eight_managers_on_postgresql_for_a_minute(fleet: Fleet, store: Store) -> None:
@@ -127,6 +128,7 @@ def test_eight_managers_on_postgresql_for_a_minute(fleet: Fleet, store: Store) -
     assert ledger.expected.total() >= 20_000
 
 
+@pytest.mark.story(26)
 @on_postgresql
 @pytest.mark.timeout(300)
 def test_without_the_lock_the_rows_and_the_index_hold_the_line(fleet: Fleet, store: Store) -> None:
@@ -147,6 +149,7 @@ def test_two_managers_on_one_sqlite_file(fleet: Fleet, store: Store) -> None:
     survive(fleet, store, some_jobs(100, mostly=2), seconds=10, kills=10)
 
 
+@pytest.mark.story(27)
 @on_postgresql
 def test_a_leader_stopped_in_its_cycle_is_replaced_in_time_and_cannot_write(
     fleet: Fleet, store: Store

@@ -179,6 +179,7 @@ def assert_each_ended_once(store: Store, seen: Seen) -> None:
     assert [one for one in seen.bodies if one.execution_id not in completed and not one.lost] == []
 
 
+@pytest.mark.story(18)
 @pytest.mark.timeout(1200)
 def test_no_cap_is_exceeded_while_dispatchers_and_workers_are_killed(
     store: Store, dispatchers: Fleet, workers: Fleet
@@ -196,6 +197,7 @@ def test_no_cap_is_exceeded_while_dispatchers_and_workers_are_killed(
     assert dispatchers.all_alive() and workers.all_alive(), workers.log.read_text()
 
 
+@pytest.mark.story(18)
 @pytest.mark.timeout(300)
 def test_without_the_lock_the_same_run_exceeds_a_cap(
     store: Store, dispatchers: Fleet, workers: Fleet

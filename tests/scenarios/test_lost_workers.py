@@ -50,6 +50,7 @@ def runs(deployment: Deployment, external_id: str) -> list[Execution]:
     return sorted(found, key=lambda one: one.id)
 
 
+@pytest.mark.story(3, 24)
 def test_the_jobs_of_a_killed_worker_start_again_elsewhere(deployment: Deployment) -> None:
     """Those that ran, and those that were on their way to it."""
     busy, owner = start_both(deployment, jobs=2)
@@ -84,6 +85,7 @@ def test_what_was_dispatched_to_a_killed_worker_is_claimed_by_another(
     assert deployment.states()[COMPLETED] == 6
 
 
+@pytest.mark.story(1, 35)
 def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     deployment: Deployment,
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     deployment.stop(busy)
 
 
+@pytest.mark.story(40)
 def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_finish(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +137,7 @@ def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_fi
     assert all(worker.poll() is None for worker in workers)
 
 
+@pytest.mark.story(4, 17)
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_of_the_database_reclaims_nothing_from_the_healthy(
     own_server: PostgresServer, on_own_server: Deployment, mode: str

@@ -24,6 +24,7 @@ def deployment(on_own_server: Deployment) -> Deployment:
     return on_own_server
 
 
+@pytest.mark.story(15)
 def test_a_restart_of_the_database_ends_no_process_and_no_job(
     server: PostgresServer, deployment: Deployment
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_process_whose_database_is_away_still_stops(
     assert "Task was destroyed" not in deployment.log()
 
 
+@pytest.mark.story(17)
 def test_every_session_ended_again_and_again_loses_no_job(
     server: PostgresServer, deployment: Deployment
 ) -> None:

@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from headway.domain.execution import ExecutionState
 from tests.scenarios.deployment import Deployment
 
@@ -99,6 +101,7 @@ def test_an_idle_process_stops_with_0(deployment: Deployment) -> None:
     deployment.stop(process)
 
 
+@pytest.mark.story(47)
 def test_two_processes_share_the_work(deployment: Deployment) -> None:
     jobs = 20
     processes = [deployment.start(jobs=jobs, settings=TWO_AT_A_TIME) for _ in range(2)]

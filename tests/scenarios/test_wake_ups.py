@@ -103,6 +103,7 @@ def test_what_another_server_announces_is_looked_at_at_once(
         scene.events.wait_for("execution.completed")
 
 
+@pytest.mark.story(13)
 def test_without_any_notification_polling_finds_it(scene: Scene) -> None:
     scene.new_app(dispatcher_polling_interval=0.1, polling_interval=0.1)
     with running(scene):
@@ -112,6 +113,7 @@ def test_without_any_notification_polling_finds_it(scene: Scene) -> None:
         scene.events.wait_for("execution.completed")
 
 
+@pytest.mark.story(13)
 def test_a_listener_whose_connection_is_cut_listens_again_and_looks_at_everything(
     postgres_url: str, postgres_database: str
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_listener_whose_connection_is_cut_listens_again_and_looks_at_everythin
         scene.events.wait_for("execution.completed")
 
 
+@pytest.mark.story(14)
 def test_every_connection_cut_at_once_ends_no_loop(
     postgres_url: str, postgres_database: str
 ) -> None:

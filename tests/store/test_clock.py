@@ -58,6 +58,7 @@ def test_without_a_clock_time_passes_by_itself(real_time: Store) -> None:
     assert abs(datetime.now(UTC) - moments[-1]) < timedelta(minutes=1)
 
 
+@pytest.mark.story(28)
 def test_without_a_clock_postgresql_says_what_time_it_is(postgres_url: str) -> None:
     store = Store(postgres_url)
     said = text("SELECT clock_timestamp()")

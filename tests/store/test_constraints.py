@@ -94,6 +94,7 @@ def test_an_entry_that_ended_makes_room_for_the_next(store: Store) -> None:
     assert [row["status"] for row in rows_of(store, work_queue)] == ["cancelled", "queued"]
 
 
+@pytest.mark.story(49)
 def test_a_second_live_execution_of_a_manifest_is_refused(store: Store) -> None:
     declare(store, "extract")
     dispatched(store)

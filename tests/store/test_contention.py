@@ -46,6 +46,7 @@ def work_through(store: Store, owner: str) -> int:
     return done
 
 
+@pytest.mark.story(45)
 def test_eight_threads_in_two_stores_lose_nothing_and_see_no_lock(stores: list[Store]) -> None:
     owners = [f"worker-{number}" for number in range(THREADS)]
     done = at_once(

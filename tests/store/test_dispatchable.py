@@ -89,6 +89,7 @@ def test_one_entry_per_manifest_and_batch(store: Store) -> None:
     assert names(ready(store)) == ["extract", "load"]
 
 
+@pytest.mark.story(49)
 def test_a_manifest_that_runs_waits_and_its_entries_hide_nobody(store: Store) -> None:
     declare(store, "extract", "load")
     one = started(store, "extract")

@@ -228,6 +228,7 @@ def lose(store: Store, entry: int) -> Execution:
     return ended
 
 
+@pytest.mark.story(40)
 def test_a_job_that_killed_three_workers_becomes_a_dead_letter(store: Store) -> None:
     declare(store, "extract")
     entry = queue(store)
@@ -307,6 +308,7 @@ def test_whoever_lost_the_answer_to_a_commit_finds_its_outcomes_again(store: Sto
         assert outcomes.written_by(tx, OTHER, ends) == []
 
 
+@pytest.mark.story(2, 5)
 def test_a_run_that_ends_while_its_owner_is_swept_has_one_end(store: Store, second: Store) -> None:
     """Its owner was buried: a zombie finishes, another server reclaims."""
     declare(store, "extract")

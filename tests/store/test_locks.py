@@ -81,6 +81,7 @@ def test_a_second_manager_on_sqlite_waits_for_the_first(sqlite_url: str) -> None
     assert happened == ["the first is done", "the second leads"]
 
 
+@pytest.mark.story(27)
 def test_a_stopped_leader_is_ended_by_the_server_and_cannot_write(postgres_store: Store) -> None:
     def lead_and_stop() -> None:
         with postgres_store.leading(Lock.MANAGE, seconds=1) as leader:

@@ -92,6 +92,7 @@ def test_a_database_without_tables_is_said_to_have_none(empty: Store) -> None:
         check_schema(empty)
 
 
+@pytest.mark.story(50)
 def test_a_database_newer_than_the_code_is_left_alone(empty: Store) -> None:
     migrate(empty)
     with empty.writing() as tx:

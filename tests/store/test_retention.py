@@ -81,6 +81,7 @@ def test_failures_that_still_count_are_kept_whatever_their_age(store: Store, clo
     assert purge(store, retention.delete_finished, later) == 2
 
 
+@pytest.mark.story(22)
 def test_live_executions_are_never_deleted(store: Store, clock: Clock) -> None:
     declare(store, "pending", "running")
     dispatched(store, "pending")

@@ -67,6 +67,7 @@ def recorded(store: Store, outcome: Outcome) -> Outcome:
     return Outcome(found.state, found.failure, found.output)
 
 
+@pytest.mark.story(41)
 @pytest.mark.parametrize("words", TEXTS)
 def test_a_failure_is_recorded_whatever_its_message(store: Store, words: str) -> None:
     declare(store, "extract")
@@ -76,6 +77,7 @@ def test_a_failure_is_recorded_whatever_its_message(store: Store, words: str) ->
     assert outcome.failure.type == "ValueError"
 
 
+@pytest.mark.story(41)
 def test_a_message_of_ten_megabytes_is_recorded_by_its_ends(store: Store) -> None:
     declare(store, "extract")
     kept = recorded(store, failed("load", ValueError("first" + "x\x00" * 5_000_000 + "last")))
@@ -86,6 +88,7 @@ def test_a_message_of_ten_megabytes_is_recorded_by_its_ends(store: Store) -> Non
     assert len(message) <= MESSAGE_LIMIT
 
 
+@pytest.mark.story(41)
 def test_an_exception_without_words_is_recorded_by_its_type(store: Store) -> None:
     declare(store, "extract")
     kept = recorded(store, failed("load", Unprintable()))

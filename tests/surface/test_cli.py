@@ -334,6 +334,7 @@ def test_an_unmigrated_postgresql_database(headway: CommandLine, postgres_url: s
     assert err == f"headway: {said}\n"
 
 
+@pytest.mark.story(50)
 @pytest.mark.parametrize(
     "arguments", [("run", "hello:hw"), ("db", "migrate"), ("db", "status")], ids=" ".join
 )
