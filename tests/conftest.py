@@ -12,7 +12,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.postgres_server import PostgresUnavailable, shared_server
-from tests.rules_ran import PAGE, RulesRan, is_whole, named_tests
+from tests.rules_ran import PAGE, STORIES, RulesRan, is_whole, named_tests
 
 # No verdict depends on how fast a machine is, not even on how fast it makes up examples, and each
 # example that fails is printed with what repeats it.
@@ -28,9 +28,8 @@ hypothesis.settings.load_profile("headway")
 
 def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        config.pluginmanager.register(
-            RulesRan(named_tests(PAGE.read_text("utf-8")), is_whole(config))
-        )
+        named = named_tests(PAGE.read_text("utf-8") + STORIES.read_text("utf-8"))
+        config.pluginmanager.register(RulesRan(named, is_whole(config)))
 
 
 @pytest.fixture(scope="session")

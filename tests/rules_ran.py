@@ -1,4 +1,4 @@
-"""Whether every test that docs/reference/rules.md names ran in this session and passed."""
+"""Whether every test that the pages of rules and of stories name ran in this session and passed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "rules.md"
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+PAGE = REFERENCE / "rules.md"
+STORIES = REFERENCE / "stories.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
 
 

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from tests.rules_ran import PAGE, RulesRan
+from tests.surface.named_tests import ROOT, TEST, functions_in
 
-ROOT = Path(__file__).parents[2]
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 NUMBERED = re.compile(r"^\| (\d+) \| (.+) \|$", re.M)
 NAMED = sorted(set(TEST.findall(PAGE.read_text("utf-8"))))
-
-
-@cache
-def names_in(path: str) -> frozenset[str]:
-    tree = ast.parse((ROOT / path).read_text("utf-8"))
-    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    return frozenset(node.name for node in functions if node.name.startswith("test_"))
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED, ids=[f"{path}::{name}" for path, name in NAMED])
 def test_a_named_test_exists(path: str, name: str) -> None:
     assert (ROOT / path).is_file()
-    assert name in names_in(path)
+    assert name in functions_in(path)
 
 
 def test_every_rule_is_shown_or_says_why_not() -> None:
