@@ -36,6 +36,7 @@ OFTEN: dict[str, Any] = {
     "dispatcher_polling_interval": 0.2,
     "polling_interval": 0.1,
 }
+POLL = "dispatcher_polling_interval"
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'headway'"
 PROMPTLY = 5.0
 
@@ -279,10 +280,9 @@ def test_a_full_dispatcher_asks_as_little_of_a_deep_queue_as_of_a_short_one(
 
 @pytest.mark.story(19)
 def test_a_dispatcher_that_may_start_nothing_waits_for_its_poll(scene: Scene) -> None:
-    """Thirty-two workers' worth of ready work, one slot, and no cycle without a reason."""
-    never = {name: 3600 for name in OFTEN}
+    """Ready work for thirty-two workers and one slot: no cycle without a reason."""
     release = threading.Event()
-    scene.new_app(max_active_jobs=1, worker_count=32, **never)
+    scene.new_app(max_active_jobs=1, worker_count=32, **OFTEN | {POLL: 3600})
 
     @scene.app.workflow("hold")
     def hold() -> None:
@@ -291,13 +291,11 @@ def test_a_dispatcher_that_may_start_nothing_waits_for_its_poll(scene: Scene) ->
     scene.enqueue(*(NewEntry("hold", Source.AD_HOC, "null") for _ in range(200)))
     with running(scene) as service:
         scene.events.wait_for("dispatcher.cycle", dispatched=1)
-        for _ in range(3):
-            seen = len(scene.events.named("dispatcher.cycle"))
-            service._wakeups.wake(Role.DISPATCHER)
-            scene.events.wait_for("dispatcher.cycle", seen + 1)
-        cycles = len(scene.events.named("dispatcher.cycle"))
-        assert cycles <= 12, "one for each reason to look, however much is ready"
+        [dispatcher] = [loop for loop in service._loops if loop.name == "dispatcher"]
+        pauses = [dispatcher._once() for _ in range(3)]
         release.set()
+
+    assert pauses == [3600] * 3
 
 
 @pytest.mark.story(43)
