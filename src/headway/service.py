@@ -34,6 +34,7 @@ HELD_PAUSE = 0.5
 SWEEP_PAUSE = 10.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
 ORPHAN_PAUSE = 2.0
+SWEEPS_PER_LEASE = 6
 HELD = (
     "another server is applying its declaration, or a transaction is open that changes dependents "
     "or the same manifests; end that transaction, or try again later"
@@ -267,7 +268,8 @@ class Service:
     def _end_orphans(self, orphans: OrphanSweep) -> float:
         if orphans.run_once().ended:
             self._wakeups.wake(Role.MANAGER, Role.DISPATCHER)
-        return ORPHAN_PAUSE
+        # A short lease asks for quick recovery, which must not wait for the sweep instead.
+        return min(ORPHAN_PAUSE, self._keeper.lease.total_seconds() / SWEEPS_PER_LEASE)
 
     def _announce(self, roles: Collection[Role]) -> None:
         try:

@@ -74,10 +74,12 @@ class Passes:
         return {loop.name for loop in self.loops}
 
     def all_move(self, since: Counter[str]) -> bool:
-        """Whether every loop but the listener has ended a pass since then."""
-        for loop in self.loops:
-            loop.wake()
-        return all(self.ended[name] > since[name] for name in self.names - {"listener"})
+        """Whether every loop but the listener has ended a pass since then; some do so rarely."""
+        still = [loop for loop in self.loops if self.ended[loop.name] <= since[loop.name]]
+        for loop in still:
+            if loop.name in ("sweep", "retention"):
+                loop.wake()
+        return {loop.name for loop in still} <= {"listener"}
 
 
 @contextmanager
@@ -133,6 +135,19 @@ def test_every_loop_moves_again_after_each_of_twenty_restarts(own_server: Postgr
             scene.enqueue(NewEntry("work", Source.AD_HOC, "null"))
             scene.events.wait_for("execution.completed")
     assert slowest < PROMPTLY
+
+
+@pytest.mark.story(24)
+@pytest.mark.parametrize(("lease", "pause"), [(15, 2.0), (6, 1.0), (2, 1 / 3)])
+def test_the_sweep_is_quick_enough_for_the_lease(
+    database_url: str, lease: int, pause: float
+) -> None:
+    """What is recovered within a lease and a sweep is recovered within lease + 2 s, or 6 + 1."""
+    with Scene(database_url, virtual_time=False, server_lease=lease) as scene:
+        service = Service(scene.app)
+        [orphans] = [loop for loop in service._loops if loop.name == "orphans"]
+        assert orphans._once() == pytest.approx(pause)
+        service.stop()
 
 
 @pytest.mark.story(7)
