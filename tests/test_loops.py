@@ -115,7 +115,7 @@ def test_the_pause_after_errors_grows_up_to_a_limit_and_starts_anew_after_a_succ
 
     pauses = [loop._pass() for _ in range(10)]
 
-    assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15, HOUR, 0.5]
+    assert pauses == [0.5, 1, 2, 4, 4, 4, 4, 4, HOUR, 0.5]
 
 
 @pytest.mark.story(4)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from headway.observe import Observer
 
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 15.0
+LONGEST_PAUSE = 4.0  # whatever was away, work goes on within 5 seconds of its return
 DOUBLINGS = 10
 
 

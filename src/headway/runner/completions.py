@@ -15,7 +15,7 @@ from headway.workflow import CallSync
 Write = Callable[[Mapping[int, Outcome]], set[int]]
 
 FIRST_PAUSE = 0.2
-LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 4.0
 
 
 class Completions:
