@@ -240,7 +240,8 @@ def test_every_error_at_every_statement_is_survived(
         with running(scene, service):
             faults.on = True
             scene.trigger("parent")
-            scene.events.wait_for("execution.completed", external_id="child")
+            for name in ("parent", "child"):
+                scene.events.wait_for("execution.completed", external_id=name)
             eventually(lambda: passes.all_move(Counter()))
             faults.on = False
             for loop in passes.loops:
