@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from sqlalchemy import delete
 
 from headway import every
@@ -31,6 +32,7 @@ def declare_chain(scene: Scene) -> None:
     scene.apply()
 
 
+@pytest.mark.story(22)
 def test_story_22_cleaning_up_during_a_chain_lets_it_complete(scene: Scene) -> None:
     scene.configure(retention_period="1s", delete_batch_size=1, default_retry_delay="0s")
     declare_chain(scene)
@@ -51,6 +53,7 @@ def test_story_22_cleaning_up_during_a_chain_lets_it_complete(scene: Scene) -> N
     assert scene.clock.now > START
 
 
+@pytest.mark.story(22)
 def test_story_22_a_chain_completes_even_if_all_of_history_is_gone(scene: Scene) -> None:
     declare_chain(scene)
     done: list[str | None] = []
