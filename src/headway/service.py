@@ -33,8 +33,7 @@ LISTEN_PULSE = 1.0
 HELD_PAUSE = 0.5
 SWEEP_PAUSE = 10.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
-ORPHAN_PAUSE = 2.0
-SWEEPS_PER_LEASE = 6
+ORPHAN_PAUSE, SWEEPS_PER_LEASE = 2.0, 6
 HELD = (
     "another server is applying its declaration, or a transaction is open that changes dependents "
     "or the same manifests; end that transaction, or try again later"

@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.domain.exclusion_json import exclusions_to_json
 from headway.domain.manifest import Group, Manifest
+from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import schedule_to_fields
 from headway.domain.time_options import TimeOptions
 from headway.errors import OwnedByAnother
@@ -105,7 +106,7 @@ def _told_but_for_its_own(manifest: Manifest) -> list[str]:
             "batch": manifest.batch,
             "priority": manifest.priority,
             "max_retries": manifest.max_retries,
-            "retry": repr(manifest.retry) if manifest.retry else None,
+            "retry": _retry_told(manifest.retry) if manifest.retry else None,
             "timeout": manifest.timeout.total_seconds() if manifest.timeout else None,
             "enabled": manifest.enabled,
         }
@@ -127,3 +128,8 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str
 _quoted = json.encoder.encode_basestring_ascii
 # No name, type or schedule is this.
 _GAP = "\0"
+
+
+def _retry_told(retry: RetryPolicy) -> str:
+    """What was not there in earlier versions is told only if it is used: their texts stay equal."""
+    return repr(retry).replace(", jitter=0.0)", ")")
