@@ -512,11 +512,16 @@ def test_how_much_is_logged(tmp_path: Path, option: str, told: bool) -> None:
     assert "\x1b" not in err
 
 
+def _heed_interrupts() -> None:
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and all they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expected: int) -> None:
     lasting = "import time\nprint('importing', flush=True)\nwhile True:\n    time.sleep(0.01)\n"
     (tmp_path / "hello.py").write_text(lasting)
-    process = start(tmp_path, "run", "hello:hw")
+    process = start(tmp_path, "run", "hello:hw", preexec_fn=_heed_interrupts)
     read_until(process.stdout, "importing")
     process.send_signal(number)
     code, _, err = finish(process)
