@@ -18,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 
 from headway.errors import DatabaseUnavailable
+from headway.store.ended_sessions import take_for_an_outage
 from headway.store.joining import begin_writing, own_connection
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
@@ -263,12 +264,11 @@ CONNECT_ARGUMENTS = {
 
 
 def _postgresql_engine(url: URL, connections: int) -> Engine:
-    return create_engine(
-        url,
-        pool_size=connections,
-        max_overflow=0,
-        connect_args=CONNECT_ARGUMENTS,
+    engine = create_engine(
+        url, pool_size=connections, max_overflow=0, connect_args=CONNECT_ARGUMENTS
     )
+    take_for_an_outage(engine)
+    return engine
 
 
 def _sqlite_engine(url: URL, *, writing: bool, durable: bool) -> Engine:
