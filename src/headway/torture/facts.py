@@ -11,7 +11,6 @@ from headway.history import History
 from headway.torture.evidence import Line
 from headway.torture.plan import Plan
 
-
 # What goes on for ever; everything else was asked for, and comes to its end.
 ENDLESS = ("tick-", "chain-", "alarm", "sleeper-")
 
