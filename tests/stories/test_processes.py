@@ -16,7 +16,7 @@ from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
 from headway.history import History
 from headway.service import Service
-from headway.store import executions, outcomes, reading, work_queue
+from headway.store import work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.tables import server
@@ -25,9 +25,9 @@ from tests.builders import Recorder, eventually
 from tests.scenarios.deployment import Deployment
 from tests.scenarios.fleet import FORKS, Fleet, serve
 from tests.store.factories import rows_of
-from tests.stories.servers import COMPLETED
+from tests.store.test_contention import work_through
 
-LEASE = 3.0
+LEASE = 6.0  # so long that a busy machine alone makes nobody late
 JOBS = 15
 PROCESSES = 8
 
@@ -131,19 +131,8 @@ def locked_out(url: str, tables: str, seconds: float) -> None:
 
 def queue_and_run(url: str, log: Path) -> None:
     """Queue, dispatch, claim and finish as a server does, and read in between."""
-    store, owner = Store(url), f"worker-{os.getpid()}"
-    for _ in range(JOBS):
-        with store.writing() as tx:
-            work_queue.enqueue(tx, [NewEntry("work", Source.AD_HOC, "null")])
-        with store.writing() as tx:
-            ready = work_queue.dispatchable(tx, None, 3)
-            work_queue.dispatch(tx, [entry.id for entry in ready])
-        with store.reading() as tx:
-            reading.list_executions(tx, limit=5)
-        with store.writing() as tx:
-            claimed = executions.claim_pending(tx, owner, 3, ["work"])
-        with store.writing() as tx:
-            outcomes.finish(tx, owner, {one.id: COMPLETED for one in claimed})
+    store = Store(url)
+    work_through(store, f"worker-{os.getpid()}", JOBS)
     store.close()
 
 
