@@ -11,7 +11,12 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from tests.postgres_server import PostgresUnavailable, shared_server
+from tests.postgres_server import (
+    PostgresServer,
+    PostgresUnavailable,
+    private_server,
+    shared_server,
+)
 from tests.rules_ran import PAGE, STORIES, RulesRan, is_whole, named_tests
 
 # No verdict depends on how fast a machine is, not even on how fast it makes up examples, and each
@@ -78,6 +83,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if "postgres_database" in getattr(item, "fixturenames", ()) or "postgresql" in chosen:
             item.add_marker("postgresql")
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server of this test's own, which it may stop."""
+    try:
+        with private_server(durable=True) as server:
+            yield server
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
 
 
 def refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -20,7 +19,7 @@ from headway.store.tables import manifest_group, wake
 from tests.builders import Scene
 from tests.doctor.examining import change, declare, examine, found, tell, without_references
 from tests.doctor.test_checks import CASES
-from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
+from tests.postgres_server import PostgresServer
 
 HERE = {
     "clock-skew",
@@ -133,15 +132,6 @@ def test_sqlite_that_does_not_wait_for_the_disk_is_told(sqlite_url: str) -> None
     durable = Store(sqlite_url)
     assert Doctor(durable).examine().findings == ()
     durable.close()
-
-
-@pytest.fixture
-def own_server() -> Iterator[PostgresServer]:
-    try:
-        with private_server(durable=True) as server:
-            yield server
-    except PostgresUnavailable as reason:
-        pytest.skip(str(reason))
 
 
 def test_what_blocks_vacuum_and_what_loses_commits(

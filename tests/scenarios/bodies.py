@@ -6,9 +6,9 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
+from headway.torture import intervals
 from tests.scenarios.fleet import Kill
 
 NEVER = 2**63
@@ -74,5 +74,4 @@ def bodies_of(lines: Iterable[str], deaths: Sequence[int] = ()) -> list[Body]:
 
 def most_at_once(bodies: Iterable[Body]) -> int:
     """How many ran at the worst moment; one that begins when another ends runs after it."""
-    changes = sorted(change for body in bodies for change in ((body.began, 1), (body.ended, -1)))
-    return max(accumulate(step for _, step in changes), default=0)
+    return intervals.most_at_once((body.began, body.ended) for body in bodies)

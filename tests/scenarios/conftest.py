@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Scene
-from tests.postgres_server import PostgresServer, PostgresUnavailable, private_server
+from tests.postgres_server import PostgresServer
 from tests.scenarios.deployment import Deployment
 
 
@@ -22,16 +22,6 @@ def postgres_deployment(postgres_url: str, tmp_path: Path) -> Iterator[Deploymen
     deployment = Deployment(postgres_url, tmp_path)
     yield deployment
     deployment.close()
-
-
-@pytest.fixture
-def own_server() -> Iterator[PostgresServer]:
-    """A server of this test's own, which it may stop."""
-    try:
-        with private_server(durable=True) as server:
-            yield server
-    except PostgresUnavailable as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

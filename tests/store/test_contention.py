@@ -28,10 +28,10 @@ def stores(database_url: str) -> Iterator[list[Store]]:
         store.close()
 
 
-def work_through(store: Store, owner: str) -> int:
+def work_through(store: Store, owner: str, jobs: int = JOBS) -> int:
     """Queue, dispatch, claim and finish as a server does, and read in between."""
     done = 0
-    for _ in range(JOBS):
+    for _ in range(jobs):
         with store.writing() as tx:
             work_queue.enqueue(tx, [NewEntry("work", Source.AD_HOC, "null")])
         with store.writing() as tx:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from headway.domain.execution import ExecutionState
+from headway.domain.names import checked_id
 from headway.domain.text import printable, shown
 from headway.errors import (
     DefinitionError,
@@ -75,9 +76,9 @@ class Cancelling:
             elif group is not None:
                 done = _cancel_group(tx, group, told)
             elif execution is not None:
-                done = _cancel_execution(tx, _checked_id("execution", execution), told)
+                done = _cancel_execution(tx, checked_id("execution", execution), told)
             else:
-                done = _cancel_entry(tx, _checked_id("entry", entry), told)
+                done = _cancel_entry(tx, checked_id("entry", entry), told)
             notify_at_commit(tx)
         return done
 
@@ -122,14 +123,6 @@ def _cancel_entry(tx: Transaction, entry_id: int, reason: str) -> Cancelled:
 def _cancel(tx: Transaction, target: Target, reason: str) -> Cancelled:
     reached = cancelling.cancel(tx, target, reason)
     return Cancelled(reached.cancelled, reached.requested)
-
-
-def _checked_id(kind: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63:
-        raise DefinitionError(
-            f"{kind} = {shown(value)}: must be its id, a positive number; for example 17"
-        )
-    return value
 
 
 def _checked_reason(reason: object) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.definition.registry import Reference, Registry
 from headway.domain.dead_letter import DeadLetter
-from headway.domain.names import checked_name
+from headway.domain.names import checked_id, checked_name
 from headway.domain.text import printable, shown
 from headway.errors import DefinitionError
 from headway.store import dead_letters, resolution
@@ -74,10 +74,10 @@ class DeadLetters:
         """
         text = None
         if input is not AS_IT_FAILED:
-            text = self._encoded(checked_id(letter), input)
+            text = self._encoded(checked_id("dead letter", letter), input)
             if text is None:
                 return _not_found(letter)
-        made = self._requeue([checked_id(letter)], note, text)
+        made = self._requeue([checked_id("dead letter", letter)], note, text)
         if letter not in made:
             return _not_found(letter)
         return Resolution(True, f"requeued as entry {made[letter]}", made[letter])
@@ -110,7 +110,7 @@ class DeadLetters:
         >>> hw.dead_letters.acknowledge(7, "the table is gone").message  # doctest: +SKIP
         'acknowledged'
         """
-        done = self._acknowledge([checked_id(letter)], note)
+        done = self._acknowledge([checked_id("dead letter", letter)], note)
         return Resolution(True, "acknowledged") if done else _not_found(letter)
 
     def acknowledge_many(self, letters: Collection[int], note: str | None = None) -> Resolutions:
@@ -163,25 +163,12 @@ class DeadLetters:
         return done
 
 
-def checked_id(letter: object) -> int:
-    """Return *letter* if it can be the id of a dead letter.
-
-    >>> checked_id(7)
-    7
-    """
-    if isinstance(letter, bool) or not isinstance(letter, int) or not 0 < letter < 2**63:
-        raise DefinitionError(
-            f"dead letter = {shown(letter)}: must be its id, a positive number; for example 7"
-        )
-    return letter
-
-
 def _checked_ids(letters: object) -> list[int]:
     if isinstance(letters, str) or not isinstance(letters, Collection):
         raise DefinitionError(
             f"dead letters = {shown(letters)}: must be a list of ids; for example [7, 8]"
         )
-    return [checked_id(letter) for letter in letters]
+    return [checked_id("dead letter", letter) for letter in letters]
 
 
 def _checked_note(note: object) -> str | None:

@@ -70,3 +70,18 @@ def _joins_emoji(name: str, position: int) -> bool:
         and unicodedata.category(name[position - 1]) in _EMOJI_CATEGORIES
         and unicodedata.category(name[position + 1]) == "So"
     )
+
+
+def checked_id(kind: str, value: object) -> int:
+    """Return *value* if it can be the id of a stored thing of this *kind*.
+
+    >>> checked_id("dead letter", "seven")
+    Traceback (most recent call last):
+    headway.errors.DefinitionError: dead letter = 'seven': must be its id, a positive number; \
+for example 7
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63:
+        raise DefinitionError(
+            f"{kind} = {shown(value)}: must be its id, a positive number; for example 7"
+        )
+    return value

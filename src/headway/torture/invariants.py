@@ -187,8 +187,9 @@ def chains_are_followed(facts: Facts) -> Iterator[str]:
             name = f"chain-{number}-{child}"
             if len(below) > len(above):
                 yield f"{name} completed {len(below)} times, its parent {len(above)} times"
-            before = [one for one in above if seconds(one.finished_at) < facts.cutoff - 5]
-            if before and not any(one.started_at >= before[-1].finished_at for one in below):  # type: ignore[operator]
+            ends = [seconds(one.finished_at) for one in above]
+            before = [end for end in ends if end < facts.cutoff - 5]
+            if before and not any(seconds(one.started_at) >= before[-1] for one in below):
                 yield f"{name} did not run after its parent's last success"
 
 
