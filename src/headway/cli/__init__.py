@@ -6,26 +6,16 @@ status``: migrations), 130 Ctrl-C.
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import IO, Annotated, Any, NoReturn
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Annotated, NoReturn
 
 import typer
 from typer.main import get_command
 
 import headway
 from headway.cli import apply, check, db, demo, doctor, plan, preview, run, torture
-from headway.cli.signals import Terminated
-from headway.cli.terminal import complain, first_line
-from headway.errors import AppNotFound, DefinitionError, HeadwayError, SettingsError
-from headway.store.engine import TRANSIENT
-
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
-USAGE_ERRORS = (AppNotFound, DefinitionError, SettingsError)
-
-# Typer brings its own copy of click or uses an installed one, depending on its version; either
-# way this is the base of everything that is wrong with a command line.
-CommandLineError: Any = typer.BadParameter.__mro__[2]
+from headway.cli.exits import USAGE, told_in_one_line
 
 app = typer.Typer(
     name="headway",
@@ -88,52 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _outcome(arguments: list[str]) -> int:
     try:
-        with _told_in_one_line():
+        with told_in_one_line():
             command = get_command(app)
             with command.make_context("headway", arguments) as context:
                 command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     return 0
-
-
-@contextmanager
-def _told_in_one_line() -> Iterator[None]:
-    """Turn every error into a line on stderr and an exit code, never a traceback."""
-    try:
-        yield
-    except typer.Exit:
-        raise
-    except (BrokenPipeError, SystemExit):
-        # Whoever read our output has seen enough; Rich ends the program when it notices first.
-        raise typer.Exit(0) from None
-    except (KeyboardInterrupt, typer.Abort) as stop:
-        code = 0 if isinstance(stop, Terminated) else INTERRUPTED
-        raise _failed("stopped before it had started", code) from None
-    except CommandLineError as error:
-        raise _failed(_usage(error), error.exit_code) from None
-    except HeadwayError as error:
-        code = USAGE if isinstance(error, USAGE_ERRORS) else FAILURE
-        raise _failed(str(error), code) from None
-    except TRANSIENT as error:
-        raise _failed(f"the database failed: {first_line(error)}", FAILURE) from None
-    except OSError as error:
-        raise _failed(first_line(error), FAILURE) from None
-    except Exception as error:
-        told = f"unexpected {type(error).__name__}: {first_line(error)}; please report this"
-        raise _failed(told, FAILURE) from None
-
-
-def _failed(message: str, code: int) -> typer.Exit:
-    complain(message)
-    return typer.Exit(code)
-
-
-def _usage(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "headway"
-    message = error.format_message().replace("Value error, ", "")
-    return f"{message}\ntry: {path} --help"
 
 
 def _tolerate_any_text(stream: IO[str] | None) -> None:

@@ -122,13 +122,16 @@ def tell_abandoned_jobs_once() -> None:
     logging.getLogger("asyncio").addFilter(once)
 
 
-def configure_logging(*, quiet: bool, verbose: bool) -> None:
+def configure_logging(*, quiet: bool, verbose: bool, several: bool = False) -> None:
     """Send log lines to stderr: warnings only if *quiet*, headway's every event if *verbose*.
+
+    One of *several* processes says which by its id.
 
     >>> configure_logging(quiet=False, verbose=True)  # doctest: +SKIP
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Printable("%(asctime)s %(levelname)-7s %(message)s"))
+    process = "%(process)d " if several else ""
+    handler.setFormatter(_Printable(f"%(asctime)s {process}%(levelname)-7s %(message)s"))
     handler.addFilter(_not_told_already)
     root = logging.getLogger()
     root.addHandler(handler)

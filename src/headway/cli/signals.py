@@ -1,14 +1,18 @@
 """SIGTERM, Ctrl-C and a closed terminal as messages: nothing is ever interrupted halfway."""
 
+import _thread
 import math
 import signal
 import time
+from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
+from threading import Thread
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PULSE = 0.2
+BY_PARENT = -1
 
 Stops = SimpleQueue[int]
 
@@ -30,6 +34,8 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.stops: Stops = SimpleQueue()
+        self._asked = 0
+        self._by_parent = 0
         # As the first process of a container, one without a handler would not even be delivered.
         signal.signal(signal.SIGTERM, _terminate)
 
@@ -40,6 +46,26 @@ class StopSignals:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda number, frame: self.stops.put(number))
 
+    def obey(self, parent: Connection) -> None:
+        """Stop also when the process that started this one says so, and at once when it is gone.
+
+        A signal to the whole group reaches both, and the parent passes it on: that is one request.
+        """
+        Thread(target=self._obey, args=(parent,), name="headway-parent", daemon=True).start()
+
+    def _obey(self, parent: Connection) -> None:
+        try:
+            while parent.recv_bytes():
+                self._told_by_parent(1)
+        except (EOFError, OSError):
+            self._told_by_parent(2)
+
+    def _told_by_parent(self, times: int) -> None:
+        for _ in range(times):
+            self.stops.put(BY_PARENT)
+        if signal.getsignal(signal.SIGTERM) is _terminate:  # nothing runs yet
+            _thread.interrupt_main(signal.SIGTERM)
+
     def wait(self, deadline: float = math.inf) -> int | None:
         """The next of ``stops``, or None once ``time.monotonic()`` has reached *deadline*.
 
@@ -48,10 +74,21 @@ class StopSignals:
         """
         while (left := deadline - time.monotonic()) > 0:
             try:
-                return self.stops.get(timeout=min(PULSE, left))
+                asked = self.stops.get(timeout=min(PULSE, left))
             except Empty:
                 continue
+            if self._is_news(asked):
+                return asked
         return None
+
+    def _is_news(self, asked: int) -> bool:
+        """Not what the parent passes on of a signal that came here as well, nor the reverse."""
+        if asked not in (BY_PARENT, *SIGNALS):
+            return True
+        before = max(self._asked, self._by_parent)
+        self._by_parent += asked == BY_PARENT
+        self._asked += asked != BY_PARENT
+        return max(self._asked, self._by_parent) > before
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:

@@ -1,0 +1,175 @@
+"""``headway run --processes``: several processes that start, stop and die together."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from headway.cli.signals import BY_PARENT, StopSignals
+from headway.domain.execution import ExecutionState
+from headway.store.tables import server
+from tests.builders import PATIENCE, eventually
+from tests.scenarios.deployment import Deployment
+from tests.surface.command_line import finish, read_until, start
+
+COMPLETED, HANDED_BACK = ExecutionState.COMPLETED, ExecutionState.HANDED_BACK
+TWO_SLOTS = {"HEADWAY_WORKER_COUNT": "2", "HEADWAY_SERVER_LEASE": "6s"}
+
+BROKEN_IN_CHILDREN = """
+import multiprocessing, os
+from headway import Headway
+
+hw = Headway("broken")
+if multiprocessing.parent_process() is not None:
+    os._exit(3)
+"""
+
+
+def pids(deployment: Deployment) -> set[int]:
+    with deployment.store.reading() as tx:
+        return set(tx.connection.execute(select(server.c.pid)).scalars())
+
+
+def three_with_six_jobs(deployment: Deployment) -> subprocess.Popen[bytes]:
+    process = deployment.start("--processes", "3", jobs=6, settings=TWO_SLOTS)
+    deployment.wait_for("start", 6)
+    assert len(pids(deployment)) == 3 and process.pid not in pids(deployment)
+    return process
+
+
+def assert_handed_back(deployment: Deployment, count: int) -> None:
+    """And nothing else; one that stops later than another may have dispatched it again."""
+    states = deployment.states()
+    assert states.keys() <= {HANDED_BACK, ExecutionState.PENDING}, deployment.log()
+    assert states[HANDED_BACK] >= count, deployment.log()
+
+
+def gone(pid: int) -> bool:
+    """Whether the process has ended, and is at most remembered by whoever started it."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def test_the_first_signal_lets_all_of_them_finish(deployment: Deployment) -> None:
+    process = three_with_six_jobs(deployment)
+    process.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping:" in deployment.log())
+    deployment.release()
+    deployment.ended(process)
+
+    assert deployment.states() == {COMPLETED: 6}
+    assert pids(deployment) == set()
+
+
+def test_the_second_signal_hands_back_at_once(deployment: Deployment) -> None:
+    process = three_with_six_jobs(deployment)
+    process.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping:" in deployment.log())
+    process.send_signal(signal.SIGINT)
+    deployment.ended(process)
+
+    assert_handed_back(deployment, 6)
+    assert pids(deployment) == set()
+
+
+def test_one_that_dies_is_replaced_and_what_it_ran_starts_again(
+    postgres_deployment: Deployment,
+) -> None:
+    deployment = postgres_deployment
+    process = three_with_six_jobs(deployment)
+    before = pids(deployment)
+    victim = min(before)
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: len(pids(deployment) - before) == 1)
+    deployment.release()
+    deployment.wait_until_completed(6)
+    deployment.stop(process)
+
+    assert f"process {victim} was ended by SIGKILL; another starts in 0.5 s" in deployment.log()
+    assert deployment.states()[COMPLETED] == 6
+
+
+def test_they_end_with_their_parent(deployment: Deployment) -> None:
+    """Even if that is killed without a word: what they run goes back to the queue."""
+    process = three_with_six_jobs(deployment)
+    crew = pids(deployment)
+    process.kill()
+    process.wait()
+    eventually(lambda: all(gone(pid) for pid in crew))
+
+    assert_handed_back(deployment, 6)
+    assert pids(deployment) == set()
+
+
+def test_the_pause_before_another_start_grows_and_the_worst_exit_code_is_told(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN_IN_CHILDREN)
+    process = start(tmp_path, "run", "broken:hw", "--processes", "2")
+    said = read_until(process.stderr, "ended with exit code 3; another starts in 2 s")
+    process.send_signal(signal.SIGTERM)
+    code, _, _ = finish(process)
+
+    assert code == 3
+    assert said.index("starts in 0.5 s") < said.index("starts in 1 s") < said.index("starts in 2 s")
+
+
+def test_what_is_wrong_with_the_application_is_said_once(tmp_path: Path) -> None:
+    process = start(tmp_path, "run", "missing:hw", "--processes", "4")
+    code, _, err = finish(process)
+
+    assert (code, len(err.splitlines())) == (2, 1)
+
+
+@pytest.fixture
+def stop_signals() -> Callable[..., list[int | None]]:
+    handler = signal.getsignal(signal.SIGTERM)
+    signals = StopSignals()
+    signal.signal(signal.SIGTERM, handler)
+
+    def seen(*stops: int) -> list[int | None]:
+        for stop in stops:
+            signals.stops.put(stop)
+        heard = []
+        while not signals.stops.empty():
+            heard.append(signals.wait(time.monotonic() + 0.01))
+        return [one for one in heard if one is not None]
+
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("stops", "counted"),
+    [
+        ([signal.SIGTERM, BY_PARENT], 1),
+        ([BY_PARENT, signal.SIGINT], 1),
+        ([BY_PARENT, BY_PARENT, signal.SIGTERM, signal.SIGTERM], 2),
+        ([signal.SIGTERM, signal.SIGINT], 2),
+        ([BY_PARENT, BY_PARENT], 2),
+    ],
+)
+def test_a_signal_to_all_that_the_parent_passes_on_is_one_request(
+    stop_signals: Callable[..., list[int | None]], stops: list[int], counted: int
+) -> None:
+    assert len(stop_signals(*stops)) == counted
+
+
+def test_a_process_whose_parent_is_gone_is_told_twice() -> None:
+    """The second time is what makes it hand back at once."""
+    handler = signal.getsignal(signal.SIGTERM)
+    signals = StopSignals()
+    signal.signal(signal.SIGTERM, handler)
+    theirs, ours = multiprocessing.Pipe(duplex=False)
+    signals.obey(theirs)
+    ours.close()
+
+    deadline = time.monotonic() + PATIENCE
+    assert [signals.wait(deadline), signals.wait(deadline)] == [BY_PARENT, BY_PARENT]
