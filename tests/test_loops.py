@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from headway import loops
-from headway.loops import Loop
+from headway.loops import Loop, Rest
 from headway.observe import Observer
 from tests.builders import PATIENCE, Recorder
 
@@ -16,12 +16,12 @@ HOUR = 3600.0
 class Passes:
     """Something to repeat: counts its passes and does what it is told in each."""
 
-    def __init__(self, act: Callable[[int], float]) -> None:
+    def __init__(self, act: Callable[[int], float | Rest]) -> None:
         self._act = act
         self._done = threading.Semaphore(0)
         self.count = 0
 
-    def __call__(self) -> float:
+    def __call__(self) -> float | Rest:
         self.count += 1
         try:
             return self._act(self.count)
@@ -33,7 +33,7 @@ class Passes:
             assert self._done.acquire(timeout=PATIENCE)
 
 
-def loop_over(act: Callable[[int], float]) -> tuple[Loop, Passes, Recorder]:
+def loop_over(act: Callable[[int], float | Rest]) -> tuple[Loop, Passes, Recorder]:
     observer = Observer()
     passes = Passes(act)
     return Loop("manager", passes, observer), passes, Recorder(observer)
@@ -157,3 +157,28 @@ def test_stopping_one_that_never_started_is_fine() -> None:
     loop.stop()
 
     assert passes.count == 0
+
+
+def test_an_offer_is_taken_once_the_loop_has_rested() -> None:
+    loop, passes, _ = loop_over(lambda count: Rest(earliest=0.001 if count < 4 else HOUR))
+    loop.start()
+    for _ in range(3):
+        passes.happened()
+        loop.offer()
+    passes.happened()
+    loop.offer()  # too soon: it rests for an hour
+    loop.stop()
+
+    assert passes.count == 4
+
+
+def test_without_an_offer_it_sleeps_until_something_is_due() -> None:
+    rests = {1: Rest(earliest=0.001, due=0.01), 2: Rest(earliest=HOUR, due=0.001)}
+    loop, passes, _ = loop_over(lambda count: rests.get(count, Rest(earliest=0.001)))
+    loop.start()
+    passes.happened(3)
+    loop.wake()
+    passes.happened()
+    loop.stop()
+
+    assert passes.count == 4

@@ -146,7 +146,7 @@ class Settings(BaseModel):
         default_factory=_cpu_count, description="Jobs this process runs at once, a number."
     )
     polling_interval: Period = _default(
-        timedelta(seconds=1), "Longest time between two looks of an idle worker, a duration."
+        timedelta(seconds=2), "Longest time between two looks of an idle worker, a duration."
     )
     shutdown_timeout: Delay = _default(
         timedelta(seconds=30), "Time running jobs get to finish on shutdown, a duration."

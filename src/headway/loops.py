@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from headway.observe import Observer
 
@@ -10,8 +11,23 @@ LONGEST_PAUSE = 4.0  # whatever was away, work goes on within 5 seconds of its r
 DOUBLINGS = 10
 
 
+@dataclass(frozen=True)
+class Rest:
+    """How long a loop sleeps: in any case until *due*, if that is known, and not before *earliest*
+    for an offer.
+
+    >>> Rest(earliest=2.0, due=30.0)
+    Rest(earliest=2.0, due=30.0)
+    """
+
+    earliest: float
+    due: float | None = None
+
+
 class Loop:
     """Repeats *once* in a thread; *once* returns how many seconds to wait, 0 to go on at once.
+
+    It may also return a :class:`Rest`: then it is the pulse that says when there is something.
 
     An error is reported, waited out and tried again: a loop ends only when it is told to.
 
@@ -19,11 +35,13 @@ class Loop:
     >>> loop.start(); loop.wake(); loop.stop()
     """
 
-    def __init__(self, name: str, once: Callable[[], float], observer: Observer) -> None:
+    def __init__(self, name: str, once: Callable[[], float | Rest], observer: Observer) -> None:
         self.name = name
         self._once = once
         self._observer = observer
-        self._woken = threading.Event()
+        self._changed = threading.Condition()
+        self._woken = False
+        self._offered = False
         self._stopping = False
         self._failures = 0
         self._thread = threading.Thread(target=self._run, name=f"headway-{name}", daemon=True)
@@ -34,12 +52,20 @@ class Loop:
 
     def wake(self) -> None:
         """Go on now instead of after the pause."""
-        self._woken.set()
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    def offer(self) -> None:
+        """There seems to be something to do: go on once the loop has rested for long enough."""
+        with self._changed:
+            self._offered = True
+            self._changed.notify_all()
 
     def request_stop(self) -> None:
         """End after the pass that is under way."""
         self._stopping = True
-        self._woken.set()
+        self.wake()
 
     def stop(self) -> None:
         """End, and return when it has ended."""
@@ -49,12 +75,19 @@ class Loop:
 
     def _run(self) -> None:
         while not self._stopping:
-            pause = self._pass()
-            if pause > 0:
-                self._woken.wait(pause)
-            self._woken.clear()
+            rest = self._pass()
+            self._sleep(rest if isinstance(rest, Rest) else Rest(rest, due=rest))
 
-    def _pass(self) -> float:
+    def _sleep(self, rest: Rest) -> None:
+        earliest = rest.earliest if rest.due is None else min(rest.earliest, rest.due)
+        left = None if rest.due is None else rest.due - earliest
+        with self._changed:
+            self._changed.wait_for(lambda: self._woken, earliest)
+            if left is None or left > 0:
+                self._changed.wait_for(lambda: self._woken or self._offered, left)
+            self._woken = self._offered = False
+
+    def _pass(self) -> float | Rest:
         try:
             pause = self._once()
         except Exception as error:

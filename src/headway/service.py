@@ -4,9 +4,8 @@ Nothing else constructs an actor, and no actor knows another: they meet in table
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
-from datetime import timedelta
 
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
@@ -25,15 +24,14 @@ from headway.store import declarations, notifications
 from headway.store.declarations import Applied
 from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
 from headway.store.migrate import prepare
+from headway.store.pulse import take_pulse
 from headway.store.transaction import Transaction
+from headway.turns import Turn, Turns
 from headway.wakeups import Announcer, Role, WakeUps
 
 EVERY_ROLE = frozenset(Role)
 LISTEN_PULSE = 1.0
-HELD_PAUSE = 0.5
-SWEEP_PAUSE = 10.0
-FOLLOWER_PAUSE = timedelta(seconds=2)
-ORPHAN_PAUSE, SWEEPS_PER_LEASE = 2.0, 6
+PULSE = 2.0
 HELD = (
     "another server is applying its declaration, or a transaction is open that changes dependents "
     "or the same manifests; end that transaction, or try again later"
@@ -116,7 +114,7 @@ class Service:
         self._wakeups = WakeUps(self._announcer)
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
-        self._loops = list(self._build_loops())
+        self._loops = {loop.name: loop for loop in self._build_loops()}
 
     @property
     def owner(self) -> str:
@@ -134,14 +132,14 @@ class Service:
         if self._pool is not None:
             self._pool.start()
             self._wakeups.wake(Role.DISPATCHER)
-        for loop in self._loops:
+        for loop in self._loops.values():
             loop.start()
         self.app.observer.emit("service.started", owner=self.owner, roles=sorted(self.roles))
 
     def request_stop(self, grace: float | None = None) -> None:
         """Begin to stop; a *grace* of 0 hands running work back at once."""
         self._stopping = True
-        for loop in self._loops:
+        for loop in self._loops.values():
             loop.request_stop()
         if self._pool is not None:
             self._pool.request_stop(grace)
@@ -149,7 +147,7 @@ class Service:
     def stop(self) -> None:
         """Finish or hand back what runs, then close the store."""
         self.request_stop()
-        for loop in self._loops:
+        for loop in self._loops.values():
             loop.stop()
         if self._pool is not None:
             self._pool.stop()
@@ -196,6 +194,7 @@ class Service:
             self.owner,
             on_finished=lambda: self._wakeups.wake(Role.MANAGER, Role.DISPATCHER),
             leased=True,
+            pulsed=True,
             takes=self.app.task_servers.local_workflows,
         )
         self._wakeups.on(Role.WORKER, pool.wake)
@@ -203,13 +202,14 @@ class Service:
 
     def _build_loops(self) -> Iterator[Loop]:
         settings, observer = self.app.settings, self.app.observer
+        turns = Turns(self.app, self._wakeups)
         if Role.MANAGER in self.roles and settings.manager_enabled:
             manager = ManifestManager(self.store, settings, observer, self._cancel_here)
-            yield self._wakeable(Role.MANAGER, lambda: self._manage(manager))
+            yield self._wakeable(Role.MANAGER, lambda: turns.manage(manager))
             sweep = Sweep(self.store, settings, observer)
-            yield Loop("sweep", lambda: self._sweep(sweep), observer)
+            yield Loop("sweep", lambda: turns.sweep(sweep), observer)
             retention = Retention(self.store, settings, observer)
-            yield Loop("retention", lambda: self._clean_up(retention), observer)
+            yield Loop("retention", lambda: turns.clean_up(retention), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             dispatcher = JobDispatcher(
                 self.store,
@@ -219,56 +219,56 @@ class Service:
                 to_own_workers=True,
                 task_servers=self.app.task_servers,
             )
-            yield self._wakeable(Role.DISPATCHER, lambda: self._dispatch(dispatcher))
+            yield self._wakeable(Role.DISPATCHER, lambda: turns.dispatch(dispatcher))
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
             orphans = OrphanSweep(self.store, self._keeper, settings.max_crashes, observer)
-            yield Loop("orphans", lambda: self._end_orphans(orphans), observer)
+            yield Loop("orphans", lambda: turns.end_orphans(orphans), observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
+        yield Loop("pulse", self._take_pulse, observer)
 
-    def _wakeable(self, role: Role, once: Callable[[], float]) -> Loop:
-        loop = Loop(role.value, once, self.app.observer)
+    def _wakeable(self, role: Role, turn: Turn) -> Loop:
+        loop = Loop(role.value, turn, self.app.observer)
         self._wakeups.on(role, loop.wake)
         return loop
 
-    def _manage(self, manager: ManifestManager) -> float:
-        result, interval = manager.run_once(), self.app.settings.manager_polling_interval
-        if not result.led:
-            # Whoever leads may have been stopped: the database then takes the lock from them.
-            return _pause(interval, FOLLOWER_PAUSE)
-        if result.queued:
-            self._wakeups.wake(Role.DISPATCHER)
-        pause = _pause(interval, result.due_in)
-        # Something is due and was not looked at: somebody is changing it at this moment.
-        return pause if pause or result.candidates else HELD_PAUSE
+    def _take_pulse(self) -> float:
+        """Ask once for all actors of this process, and tell those that have something to do."""
+        with self.store.unclocked() as tx:
+            pulse = take_pulse(tx, self.owner)
+        offers = {
+            Role.MANAGER: pulse.manage,
+            Role.DISPATCHER: pulse.dispatch,
+            "orphans": pulse.orphans,
+        }
+        for name, offered in offers.items():
+            if offered and name in self._loops:
+                self._loops[name].offer()
+        if self._pool is not None:
+            self._pool.offer(claim=pulse.claim, look=pulse.owned)
+        self.app.observer.emit(
+            "service.pulse",
+            manage=pulse.manage,
+            dispatch=pulse.dispatch,
+            claim=pulse.claim,
+            orphans=pulse.orphans,
+            owned=pulse.owned,
+        )
+        return self._pulse_pause()
 
-    def _sweep(self, sweep: Sweep) -> float:
-        swept = sweep.run_once()
-        if swept.woken:
-            self._wakeups.wake(Role.MANAGER)
-        return 0.0 if swept.hurry else SWEEP_PAUSE
-
-    def _dispatch(self, dispatcher: JobDispatcher) -> float:
-        result = dispatcher.run_once()
-        if result.dispatched or result.failed:
-            return 0.0  # there may be more than one cycle looks at
-        if not result.led and self.app.task_servers.elsewhere():
-            return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
-        return _pause(self.app.settings.dispatcher_polling_interval, result.due_in)
-
-    def _clean_up(self, retention: Retention) -> float:
-        more = retention.run_once().more
-        return 0.0 if more else self.app.settings.cleanup_interval.total_seconds()
+    def _pulse_pause(self) -> float:
+        """Two seconds, unless somebody has asked for shorter polling intervals."""
+        settings = self.app.settings
+        intervals = {
+            Role.MANAGER: settings.manager_polling_interval,
+            Role.DISPATCHER: settings.dispatcher_polling_interval,
+            Role.WORKER: settings.polling_interval,
+        }
+        return min(PULSE, *(intervals[role].total_seconds() for role in self.roles))
 
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:
             self._pool.cancellations.cancel_all(execution_ids, StopReason.TIMEOUT)
-
-    def _end_orphans(self, orphans: OrphanSweep) -> float:
-        if orphans.run_once().ended:
-            self._wakeups.wake(Role.MANAGER, Role.DISPATCHER)
-        # A short lease asks for quick recovery, which must not wait for the sweep instead.
-        return min(ORPHAN_PAUSE, self._keeper.lease.total_seconds() / SWEEPS_PER_LEASE)
 
     def _announce(self, roles: Collection[Role]) -> None:
         try:
@@ -292,9 +292,3 @@ def _roles_of(topic: str | None) -> frozenset[Role]:
     if topic is None:
         return frozenset()
     return frozenset({Role(topic)}) if topic else EVERY_ROLE
-
-
-def _pause(interval: timedelta, due_in: timedelta | None) -> float:
-    """Until the next thing is due, but never longer than the polling interval."""
-    waits = interval if due_in is None else min(interval, due_in)
-    return max(0.0, waits.total_seconds())

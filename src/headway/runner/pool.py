@@ -19,6 +19,7 @@ from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
 from headway.runner.completions import Completions
 from headway.runner.job_runner import run_execution
+from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
@@ -52,6 +53,7 @@ class WorkerPool:
         on_finished: Callable[[], None] = lambda: None,
         *,
         leased: bool = False,
+        pulsed: bool = False,
         takes: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.cancellations = CancellationRegistry()
@@ -60,6 +62,7 @@ class WorkerPool:
         self._settings = settings
         self._observer = observer
         self._leased = leased
+        self._offers = Offers(pulsed)
         self._on_finished = on_finished
         self._running: dict[int, Execution] = {}
         self._ownership = Ownership()
@@ -83,6 +86,11 @@ class WorkerPool:
     def wake(self) -> None:
         """Look for pending executions now; called from any thread."""
         self._tell_loop(self._woken.set)
+
+    def offer(self, *, claim: bool, look: bool) -> None:
+        """What the pulse says: whether there is something to claim, and whether to look closer at
+        what is owned here; called from any thread."""
+        self._tell_loop(lambda: self._offers.take(claim=claim, look=look))
 
     def running(self) -> list[str]:
         """The jobs that are going on here, by their manifests' names."""
@@ -198,6 +206,8 @@ class WorkerPool:
 
     async def _watch(self) -> None:
         while not await happens(self._drained, within=LOOK_PAUSE):
+            if not (self._running or self._offers.look):
+                continue
             try:
                 await self._look()
             except Exception as error:  # a database that is away stops no run
@@ -217,8 +227,8 @@ class WorkerPool:
             self._woken.set()
 
     async def _wait_for_something(self) -> None:
-        """Until woken or a slot is free; the polling interval is only the fallback."""
-        await happens(self._woken, within=self._settings.polling_interval.total_seconds())
+        """Until woken or a slot is free; polling interval and pulse are only the fallback."""
+        await self._offers.wait(self._woken, self._settings.polling_interval.total_seconds())
         self._woken.clear()
 
     async def _drain(self, watch: Collection[asyncio.Task[None]]) -> None:

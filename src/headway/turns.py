@@ -1,0 +1,80 @@
+"""One turn of each actor's loop: a pass, whom that wakes, and how long the loop may sleep then."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from headway.config import Settings
+from headway.definition.app import Headway
+from headway.dispatcher.cycle import JobDispatcher
+from headway.history import Retention
+from headway.loops import Rest
+from headway.manager.cycle import ManifestManager
+from headway.manager.sweep import Sweep
+from headway.orphans import OrphanSweep
+from headway.wakeups import Role, WakeUps
+
+HELD_PAUSE = 0.5
+# Of an idle process's second, the pulse and the beat have used up nearly all it may ask.
+SWEEP_PAUSE = 60.0
+FOLLOWER_PAUSE = timedelta(seconds=2)
+ORPHAN_PAUSE = 2.0
+
+Turn = Callable[[], float | Rest]
+
+
+class Turns:
+    """Takes the turns of one process's actors; each is one pass, however it is repeated.
+
+    >>> Turns(app, WakeUps()).manage(manager)  # doctest: +SKIP
+    Rest(earliest=5.0, due=3598.2)
+    """
+
+    def __init__(self, app: Headway, wakeups: WakeUps) -> None:
+        self._app = app
+        self._settings: Settings = app.settings
+        self._wakeups = wakeups
+
+    def manage(self, manager: ManifestManager) -> float | Rest:
+        """Queue what is due."""
+        result, interval = manager.run_once(), self._settings.manager_polling_interval
+        if not result.led:
+            # Whoever leads may have been stopped: the database then takes the lock from them.
+            return Rest(min(interval, FOLLOWER_PAUSE).total_seconds())
+        if result.queued:
+            self._wakeups.wake(Role.DISPATCHER)
+        rest = _rest(interval, result.due_in)
+        # Something is due and was not looked at: somebody is changing it at this moment.
+        return HELD_PAUSE if rest.due == 0 and not result.candidates else rest
+
+    def sweep(self, sweep: Sweep) -> float:
+        """Look for manifests that sleep too long."""
+        swept = sweep.run_once()
+        if swept.woken:
+            self._wakeups.wake(Role.MANAGER)
+        return 0.0 if swept.hurry else SWEEP_PAUSE
+
+    def dispatch(self, dispatcher: JobDispatcher) -> float | Rest:
+        """Dispatch what is queued."""
+        result = dispatcher.run_once()
+        if result.dispatched or result.failed:
+            return 0.0  # there may be more than one cycle looks at
+        if not result.led and self._app.task_servers.elsewhere():
+            return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
+        return _rest(self._settings.dispatcher_polling_interval, result.due_in)
+
+    def clean_up(self, retention: Retention) -> float:
+        """Delete what is old."""
+        more = retention.run_once().more
+        return 0.0 if more else self._settings.cleanup_interval.total_seconds()
+
+    def end_orphans(self, orphans: OrphanSweep) -> Rest:
+        """Start again what dead servers were running."""
+        if orphans.run_once().ended:
+            self._wakeups.wake(Role.MANAGER, Role.DISPATCHER)
+        return Rest(ORPHAN_PAUSE)
+
+
+def _rest(interval: timedelta, due_in: timedelta | None) -> Rest:
+    """Until the next thing is due; for what nobody here knows of yet, the polling interval."""
+    due = None if due_in is None else max(0.0, due_in.total_seconds())
+    return Rest(interval.total_seconds(), due)
