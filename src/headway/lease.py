@@ -9,7 +9,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from headway.domain.routing import Routing
 from headway.loops import Loop
@@ -56,6 +56,7 @@ class LeaseKeeper:
         self._on_lost = on_lost
         self._pause = lease.total_seconds() / BEATS_PER_LEASE
         self._last = time.monotonic()
+        self.renewed_at = datetime.now(UTC)
         self._registered = False
         self._loop = Loop("beat", self.beat, observer)
 
@@ -69,7 +70,7 @@ class LeaseKeeper:
         with self._store.writing() as tx:
             leases.register(tx, self._describe(self.id), self.lease)
         self._registered = True
-        self._last = time.monotonic()
+        self._renewed()
 
     def stop(self) -> None:
         """End the lease; nothing may be owned any more."""
@@ -95,8 +96,12 @@ class LeaseKeeper:
         except TRANSIENT as error:
             self._observer.emit("loop.failed", loop="beat", error=repr(error))
             return min(self._pause, LONGEST_RETRY_PAUSE)
-        self._last = time.monotonic()
+        self._renewed()
         return self._pause
+
+    def _renewed(self) -> None:
+        self._last = time.monotonic()
+        self.renewed_at = datetime.now(UTC)
 
     def _tell_if_late(self) -> None:
         late = time.monotonic() - self._last

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from headway.observe import Observer
 
@@ -22,6 +23,23 @@ class Rest:
 
     earliest: float
     due: float | None = None
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """How a loop fares at the moment *now*: since when a pass is under way, since when all of them
+    have failed, how many, and how the last one did.
+
+    >>> LoopState("manager", datetime.now(UTC)).failures
+    0
+    """
+
+    name: str
+    now: datetime
+    busy_since: datetime | None = None
+    failing_since: datetime | None = None
+    failures: int = 0
+    error: Exception | None = None
 
 
 class Loop:
@@ -44,6 +62,9 @@ class Loop:
         self._offered = False
         self._stopping = False
         self._failures = 0
+        self._error: Exception | None = None
+        self._failing_since: datetime | None = None
+        self._busy_since: datetime | None = None
         self._thread = threading.Thread(target=self._run, name=f"headway-{name}", daemon=True)
 
     def start(self) -> None:
@@ -67,6 +88,17 @@ class Loop:
         self._stopping = True
         self.wake()
 
+    def state(self) -> LoopState:
+        """How it fares."""
+        return LoopState(
+            self.name,
+            datetime.now(UTC),
+            self._busy_since,
+            self._failing_since,
+            self._failures,
+            self._error,
+        )
+
     def stop(self) -> None:
         """End, and return when it has ended."""
         self.request_stop()
@@ -88,14 +120,19 @@ class Loop:
             self._woken = self._offered = False
 
     def _pass(self) -> float | Rest:
+        self._busy_since = datetime.now(UTC)
         try:
             pause = self._once()
         except Exception as error:
             self._failures += 1
+            self._error = error
+            self._failing_since = self._failing_since or self._busy_since
             self._observer.emit("loop.failed", loop=self.name, error=_told(error))
             doublings = min(self._failures - 1, DOUBLINGS)  # 2**1024 is beyond any float
             return float(min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE))
-        self._failures = 0
+        finally:
+            self._busy_since = None
+        self._failures, self._error, self._failing_since = 0, None, None
         return pause
 
 

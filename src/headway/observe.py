@@ -110,6 +110,8 @@ LEVELS = {
     "declaration.kept_back": logging.WARNING,
     "declaration.waiting": logging.WARNING,
     "loop.failed": logging.ERROR,
+    "service.unhealthy": logging.ERROR,
+    "service.healthy": logging.WARNING,
 }
 
 

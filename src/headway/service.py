@@ -11,6 +11,8 @@ from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.declaration import Declaration
 from headway.errors import CreatedMeanwhile, DatabaseUnavailable, RemovalRefused
+from headway.health import Health, HealthWatch, diagnose
+from headway.hints import announcing, listen
 from headway.history import Retention
 from headway.lease import LeaseKeeper, lease_of, this_process
 from headway.loops import Loop
@@ -27,11 +29,11 @@ from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
 from headway.store.transaction import Transaction
 from headway.turns import Turn, Turns
-from headway.wakeups import Announcer, Role, WakeUps
+from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
-EVERY_ROLE = frozenset(Role)
-LISTEN_PULSE = 1.0
 PULSE = 2.0
+# Those without which work stands still; the others are hints and housekeeping.
+WATCHED = ("pulse", Role.MANAGER, Role.DISPATCHER, "orphans")
 HELD = (
     "another server is applying its declaration, or a transaction is open that changes dependents "
     "or the same manifests; end that transaction, or try again later"
@@ -110,16 +112,24 @@ class Service:
         self.roles = frozenset(roles)
         self.store = store or app.open_store()
         self._stopping = False
-        self._announcer = Announcer(self._announce) if self.store.on_postgresql else None
+        self._announcer = (
+            Announcer(announcing(self.store, app.observer)) if self.store.on_postgresql else None
+        )
         self._wakeups = WakeUps(self._announcer)
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
         self._loops = {loop.name: loop for loop in self._build_loops()}
+        self._watch = HealthWatch(self.health, app.observer)
 
     @property
     def owner(self) -> str:
         """The id this process has; one that was taken for dead gets a new one."""
         return self._keeper.id
+
+    def health(self) -> Health:
+        """Whether this process can do its work; red as long as the database is away, say."""
+        watched = [self._loops[name].state() for name in WATCHED if name in self._loops]
+        return diagnose(watched, self._keeper.renewed_at, self._keeper.lease)
 
     def start(self) -> None:
         """Prepare the database, apply what is declared, and start every actor."""
@@ -134,6 +144,7 @@ class Service:
             self._wakeups.wake(Role.DISPATCHER)
         for loop in self._loops.values():
             loop.start()
+        self._watch.start()
         self.app.observer.emit("service.started", owner=self.owner, roles=sorted(self.roles))
 
     def request_stop(self, grace: float | None = None) -> None:
@@ -146,6 +157,7 @@ class Service:
 
     def stop(self) -> None:
         """Finish or hand back what runs, then close the store."""
+        self._watch.stop()
         self.request_stop()
         for loop in self._loops.values():
             loop.stop()
@@ -266,29 +278,9 @@ class Service:
         }
         return min(PULSE, *(intervals[role].total_seconds() for role in self.roles))
 
+    def _listen(self) -> float:
+        return listen(self.store, self._wakeups, lambda: self._stopping)
+
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:
             self._pool.cancellations.cancel_all(execution_ids, StopReason.TIMEOUT)
-
-    def _announce(self, roles: Collection[Role]) -> None:
-        try:
-            notifications.notify(self.store, roles)
-        except Exception as error:
-            # A lost hint costs one polling interval; a lost announcer would cost it every time.
-            self.app.observer.emit("loop.failed", loop="notify", error=repr(error))
-
-    def _listen(self) -> float:
-        unheard = EVERY_ROLE  # whatever was announced before this connection listened
-        for topic in notifications.listen(self.store, LISTEN_PULSE):
-            if self._stopping:
-                break
-            self._wakeups.wake_here(*unheard, *_roles_of(topic))
-            unheard = frozenset()
-        return 0.0
-
-
-def _roles_of(topic: str | None) -> frozenset[Role]:
-    """Whom a notification is for: one role, everybody (no payload), or nobody (no news)."""
-    if topic is None:
-        return frozenset()
-    return frozenset({Role(topic)}) if topic else EVERY_ROLE

@@ -13,6 +13,9 @@ class Role(StrEnum):
     WORKER = "worker"
 
 
+EVERY_ROLE = frozenset(Role)
+
+
 class WakeUps:
     """Wakes the loops of this process at once and tells other servers through *announce*.
 

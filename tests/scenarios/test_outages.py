@@ -6,7 +6,10 @@ import psycopg
 import pytest
 
 from headway.domain.execution import ExecutionState
-from tests.builders import eventually
+from headway.domain.work_queue import NewEntry, Source
+from headway.health import Health
+from headway.service import Service
+from tests.builders import Scene, eventually
 from tests.postgres_server import PostgresServer
 from tests.scenarios.deployment import Deployment
 
@@ -43,6 +46,31 @@ def test_a_restart_of_the_database_ends_no_process_and_no_job(
     assert deployment.states() == {ExecutionState.COMPLETED: 6}
     assert deployment.evidence("start") == deployment.evidence("end")
     assert set(deployment.evidence("end").values()) == {1}
+
+
+def test_health_turns_red_while_the_database_is_away_and_work_goes_on_when_it_is_back(
+    server: PostgresServer,
+) -> None:
+    """Once every loop has come to its longest pause."""
+    with Scene(server.url(), virtual_time=False) as scene:
+        service = Service(scene.app)
+        service.start()
+        try:
+            assert service.health() == Health()
+            scene.store.close()
+            server.stop()
+            [red] = scene.events.wait_for("service.unhealthy")
+            scene.events.wait_for("loop.failed", loop="pulse", count=5)
+            assert not service.health().green
+            server.start(durable=True)
+            scene.events.wait_for("service.healthy")
+            scene.enqueue(NewEntry("work", Source.AD_HOC, "null"))
+            scene.events.wait_for("execution.completed")
+            assert service.health() == Health()
+        finally:
+            service.stop()
+
+    assert red.fields["reasons"][0].startswith("the database does not answer since ")
 
 
 def test_a_process_whose_database_is_away_still_stops(

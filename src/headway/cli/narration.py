@@ -33,6 +33,8 @@ TOLD = (
     "manifest.dead_lettered",
     "declaration.applied",
     "loop.failed",
+    "service.unhealthy",
+    "service.healthy",
 )
 LETTERS_TOLD = 5
 
@@ -70,6 +72,10 @@ class Narrator:
         elif event.name in ADVICE:
             number = f"{fields['count']} removals: " if "count" in fields else ""
             _log(logging.WARNING, ADVICE[event.name], f"{number}{fields['advice']}")
+        elif event.name == "service.unhealthy":
+            _log(logging.ERROR, "unhealthy", "; ".join(fields["reasons"]))
+        elif event.name == "service.healthy":
+            _log(logging.WARNING, "healthy", f"again, after {fields['seconds']:.1f} s")
         elif event.name == "loop.failed":
             again = f"the {fields['loop']} tries again after {fields['error']}"
             _log(logging.ERROR, "trouble", again)

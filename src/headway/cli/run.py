@@ -9,8 +9,7 @@ from headway.cli.processes import supervise
 from headway.cli.serving import Running, serve
 from headway.cli.signals import StopSignals
 from headway.cli.target import Target
-from headway.service import EVERY_ROLE
-from headway.wakeups import Role
+from headway.wakeups import EVERY_ROLE, Role
 
 DatabaseUrl = Annotated[
     str | None, database_option("The database, instead of the one the application names.")

@@ -23,10 +23,10 @@ from headway.cli.terminal import complain, first_line, say
 from headway.definition.app import Headway
 from headway.history import History
 from headway.observe import Event
-from headway.service import EVERY_ROLE, Service
+from headway.service import Service
 from headway.store.migrate import prepare
 from headway.store.urls import parse_url, shown
-from headway.wakeups import Role
+from headway.wakeups import EVERY_ROLE, Role
 
 STOPPED = 0
 LAST_SECONDS = 5.0

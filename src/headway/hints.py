@@ -1,0 +1,47 @@
+"""Hints between servers: what there is to do here is announced, what others announce is heard."""
+
+from collections.abc import Callable, Collection
+
+from headway.observe import Observer
+from headway.store import notifications
+from headway.store.engine import Store
+from headway.wakeups import EVERY_ROLE, Role, WakeUps
+
+LISTEN_PULSE = 1.0
+
+
+def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]], None]:
+    """What tells every listening server that there is something to do for some roles.
+
+    >>> announcing(store, observer)([Role.WORKER])  # doctest: +SKIP
+    """
+
+    def announce(roles: Collection[Role]) -> None:
+        try:
+            notifications.notify(store, roles)
+        except Exception as error:
+            # A lost hint costs one polling interval; a lost announcer would cost it every time.
+            observer.emit("loop.failed", loop="notify", error=repr(error))
+
+    return announce
+
+
+def listen(store: Store, wakeups: WakeUps, stopping: Callable[[], bool]) -> float:
+    """Wake the loops of this process for whatever is announced, until *stopping*.
+
+    >>> listen(store, WakeUps(), lambda: False)  # doctest: +SKIP
+    """
+    unheard = EVERY_ROLE  # whatever was announced before this connection listened
+    for topic in notifications.listen(store, LISTEN_PULSE):
+        if stopping():
+            break
+        wakeups.wake_here(*unheard, *_roles_of(topic))
+        unheard = frozenset()
+    return 0.0
+
+
+def _roles_of(topic: str | None) -> frozenset[Role]:
+    """Whom a notification is for: one role, everybody (no payload), or nobody (no news)."""
+    if topic is None:
+        return frozenset()
+    return frozenset({Role(topic)}) if topic else EVERY_ROLE
