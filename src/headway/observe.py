@@ -101,6 +101,7 @@ class StepTimes:
 LEVELS = {
     "execution.failed": logging.WARNING,
     "execution.refused": logging.WARNING,
+    "execution.stuck": logging.WARNING,
     "server.buried": logging.WARNING,
     "server.dead": logging.WARNING,
     "server.late": logging.WARNING,
@@ -111,6 +112,7 @@ LEVELS = {
     "declaration.waiting": logging.WARNING,
     "loop.failed": logging.ERROR,
     "service.unhealthy": logging.ERROR,
+    "service.worn_out": logging.ERROR,
     "service.healthy": logging.WARNING,
 }
 

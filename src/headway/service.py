@@ -208,9 +208,15 @@ class Service:
             leased=True,
             pulsed=True,
             takes=self.app.task_servers.local_workflows,
+            on_half_stuck=self._recycle,
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
+
+    def _recycle(self) -> None:
+        """Whoever started this process starts another: this one has lost half of its slots."""
+        if not self._stopping:
+            self.app.observer.emit("service.worn_out", owner=self.owner)
 
     def _build_loops(self) -> Iterator[Loop]:
         settings, observer = self.app.settings, self.app.observer

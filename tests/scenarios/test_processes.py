@@ -31,6 +31,22 @@ if multiprocessing.parent_process() is not None:
 """
 
 
+HANGS = """
+import threading
+from datetime import timedelta
+from headway import Headway, every
+
+hw = Headway("hangs", worker_count=2, cancel_grace=0.1, shutdown_timeout=60,
+             manager_polling_interval=0.5)
+
+@hw.workflow
+def hang() -> None:
+    threading.Event().wait()
+
+hw.schedule(hang, "hang", None, every(days=365), timeout=timedelta(seconds=1))
+"""
+
+
 def pids(deployment: Deployment) -> set[int]:
     with deployment.store.reading() as tx:
         return set(tx.connection.execute(select(server.c.pid)).scalars())
@@ -122,11 +138,39 @@ def test_the_pause_before_another_start_grows_and_the_worst_exit_code_is_told(
     assert said.index("starts in 0.5 s") < said.index("starts in 1 s") < said.index("starts in 2 s")
 
 
+def test_a_process_that_has_lost_half_of_its_slots_ends_to_be_started_again(
+    tmp_path: Path,
+) -> None:
+    """And does not wait for what it lost them to."""
+    (tmp_path / "hangs.py").write_text(HANGS)
+    code, _, err = finish(start(tmp_path, "run", "hangs:hw"))
+
+    assert code == 75
+    assert "stuck       hang #1 does not stop" in err
+    assert "worn out" in err
+
+
+def test_one_that_is_worn_out_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "hangs.py").write_text(HANGS)
+    process = start(tmp_path, "run", "hangs:hw", "--processes", "2")
+    read_until(process.stderr, "ended with exit code 75; another starts in 0.5 s")
+    process.send_signal(signal.SIGTERM)
+
+    assert finish(process)[0] in (0, 75), "the worst of them, if no other was there yet"
+
+
 def test_what_is_wrong_with_the_application_is_said_once(tmp_path: Path) -> None:
     process = start(tmp_path, "run", "missing:hw", "--processes", "4")
     code, _, err = finish(process)
 
     assert (code, len(err.splitlines())) == (2, 1)
+
+
+def test_no_process_at_all_is_refused(tmp_path: Path) -> None:
+    code, _, err = finish(start(tmp_path, "run", "missing:hw", "--processes", "0"))
+
+    assert code == 2
+    assert "0 is not at least 1; for example --processes 4" in err
 
 
 @pytest.fixture

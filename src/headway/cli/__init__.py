@@ -1,7 +1,7 @@
 """The ``headway`` command: parses, hands over to one module per command, and words every error.
 
 Exit codes: 0 fine, 1 failure, 2 wrong usage, 3 there is something to do (``plan``: changes, ``db
-status``: migrations), 130 Ctrl-C.
+status``: migrations), 75 worn out (``run``: start it again), 130 Ctrl-C.
 """
 
 import os

@@ -11,7 +11,7 @@ from headway.cli.terminal import complain, first_line
 from headway.errors import AppNotFound, DefinitionError, HeadwayError, SettingsError
 from headway.store.engine import TRANSIENT
 
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+FAILURE, USAGE, WORN_OUT, INTERRUPTED = 1, 2, 75, 130
 USAGE_ERRORS = (AppNotFound, DefinitionError, SettingsError)
 
 # Typer brings its own copy of click or uses an installed one, depending on its version; either

@@ -4,7 +4,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headway.cli.terminal import LINE_LIMIT, first_line, plain
@@ -26,15 +26,32 @@ ADVICE = {
     "declaration.kept_back": "kept back",
     "declaration.waiting": "waiting",
 }
+CONDITIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], str]]] = {
+    "service.unhealthy": (logging.ERROR, "unhealthy", lambda told: "; ".join(told["reasons"])),
+    "service.healthy": (
+        logging.WARNING,
+        "healthy",
+        lambda told: f"again, after {told['seconds']:.1f} s",
+    ),
+    "service.worn_out": (
+        logging.ERROR,
+        "worn out",
+        lambda told: "half of the slots are taken by jobs that do not stop; start it again",
+    ),
+    "execution.stuck": (
+        logging.WARNING,
+        "stuck",
+        lambda told: f"{_label(told)} does not stop, and keeps its slot until it does",
+    ),
+}
 TOLD = (
     *ENDS,
     *ADVICE,
     "execution.started",
     "manifest.dead_lettered",
     "declaration.applied",
+    *CONDITIONS,
     "loop.failed",
-    "service.unhealthy",
-    "service.healthy",
 )
 LETTERS_TOLD = 5
 
@@ -72,16 +89,15 @@ class Narrator:
         elif event.name in ADVICE:
             number = f"{fields['count']} removals: " if "count" in fields else ""
             _log(logging.WARNING, ADVICE[event.name], f"{number}{fields['advice']}")
-        elif event.name == "service.unhealthy":
-            _log(logging.ERROR, "unhealthy", "; ".join(fields["reasons"]))
-        elif event.name == "service.healthy":
-            _log(logging.WARNING, "healthy", f"again, after {fields['seconds']:.1f} s")
+        elif event.name in CONDITIONS:
+            level, verb, sentence = CONDITIONS[event.name]
+            _log(level, verb, sentence(fields))
         elif event.name == "loop.failed":
             again = f"the {fields['loop']} tries again after {fields['error']}"
             _log(logging.ERROR, "trouble", again)
 
     def _start(self, fields: dict[str, Any]) -> None:
-        label = f"{fields['external_id'] or 'an ad-hoc job'} #{fields['execution_id']}"
+        label = _label(fields)
         self._started[fields["execution_id"]] = (label, time.monotonic())
         _log(logging.INFO, "started", label)
 
@@ -159,6 +175,10 @@ def _not_told_already(record: logging.LogRecord) -> bool:
     arguments = record.args if isinstance(record.args, tuple) else ()
     is_event = record.name == "headway" and not record.exc_info and bool(arguments)
     return not (is_event and arguments[0] in TOLD)
+
+
+def _label(fields: dict[str, Any]) -> str:
+    return f"{fields['external_id'] or 'an ad-hoc job'} #{fields['execution_id']}"
 
 
 def _log(level: int, verb: str, text: str) -> None:

@@ -28,7 +28,9 @@ def run(
     processes: Annotated[
         int,
         typer.Option(
-            "--processes", "-p", min=1, metavar="NUMBER", help="Run so many processes like this."
+            metavar="N",
+            help="Run so many processes like this.",
+            callback=lambda number: _at_least_one(number),
         ),
     ] = 1,
     database_url: DatabaseUrl = None,
@@ -47,6 +49,12 @@ def run(
     signals = StopSignals()
     code = supervise(running, signals) if processes > 1 else serve(running, signals)
     raise typer.Exit(code)
+
+
+def _at_least_one(number: int) -> int:
+    if number < 1:
+        raise typer.BadParameter(f"{number} is not at least 1; for example --processes 4")
+    return number
 
 
 def _roles(only: list[Role] | None) -> frozenset[Role]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import headway
 from headway.cli.database import open_database
-from headway.cli.exits import FAILURE
+from headway.cli.exits import FAILURE, WORN_OUT
 from headway.cli.narration import (
     Narrator,
     configure_logging,
@@ -45,7 +45,7 @@ class Running:
 
 
 def serve(running: Running, signals: StopSignals) -> int:
-    """Run until *signals* say stop; 0 if everything was finished or handed back then.
+    """Run until *signals* say stop, or half of the slots are stuck; returns the exit code.
 
     Of several processes none speaks of starting and stopping: the one that starts them does.
 
@@ -62,10 +62,18 @@ def serve(running: Running, signals: StopSignals) -> int:
     _start(
         service, signals, "" if quiet or several else start_line(running, app), alone=not several
     )
-    signals.wait()
+    app.observer.subscribe(lambda event: _stop_if_worn_out(event, signals))
+    worn_out = signals.wait() == WORN_OUT
     if not (quiet or several):
         say(_stop_line(narrator.running, app))
-    return 0 if _stop(service, signals) else FAILURE
+    if not _stop(service, signals):
+        return FAILURE
+    return WORN_OUT if worn_out else 0
+
+
+def _stop_if_worn_out(event: Event, signals: StopSignals) -> None:
+    if event.name == "service.worn_out":
+        signals.stops.put(WORN_OUT)
 
 
 def _print_lines_at_once() -> None:

@@ -1,6 +1,7 @@
 """Stopping runs of this process at once, beside the flag in the database."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
@@ -28,6 +29,7 @@ class Cancellation:
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
+        self.asked_at: float | None = None
         self._lock = threading.Lock()
         self._interrupt: Callable[[], object] | None = None
         self._in_thread = False
@@ -47,10 +49,16 @@ class Cancellation:
             if self.reason is not None:
                 return
             self.reason = reason
+            self.asked_at = time.monotonic()
             # A thread cannot be interrupted: dropping it would leave its body running unseen.
             interrupt = None if self._in_thread else self._interrupt
         if interrupt is not None:
             interrupt()
+
+    def give_up(self) -> None:
+        """Wait no longer for a thread that does not listen: its process is about to end."""
+        if self._interrupt is not None:
+            self._interrupt()
 
     def enter_thread(self) -> None:
         """A sync step starts: from here on it has to look at ``run.cancelled`` itself.
@@ -103,6 +111,20 @@ class CancellationRegistry:
         """Ask several runs to stop."""
         for execution_id in execution_ids:
             self.try_cancel(execution_id, reason)
+
+    def give_up_on(self, execution_ids: Iterable[int]) -> None:
+        """Have several runs end as what they were asked to stop for, whatever still goes on."""
+        for execution_id in execution_ids:
+            if handle := self._handles.get(execution_id):
+                handle.give_up()
+
+    def asked_before(self, moment: float) -> set[int]:
+        """The runs that go on although they were asked to stop before this ``time.monotonic()``."""
+        return {
+            key
+            for key, handle in list(self._handles.items())
+            if handle.asked_at is not None and handle.asked_at < moment
+        }
 
     def ids(self) -> list[int]:
         """The runs that are going on in this process."""

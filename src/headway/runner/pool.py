@@ -23,8 +23,9 @@ from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
+from headway.runner.stuck import StuckRuns
 from headway.runner.suspicion import Suspicion
-from headway.runner.threads import happens, in_daemon_thread
+from headway.runner.threads import abandon_the_rest, happens, in_daemon_thread
 from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
@@ -55,6 +56,7 @@ class WorkerPool:
         leased: bool = False,
         pulsed: bool = False,
         takes: Callable[[], Collection[str]] | None = None,
+        on_half_stuck: Callable[[], None] = lambda: None,
     ) -> None:
         self.cancellations = CancellationRegistry()
         self._store = store
@@ -65,6 +67,7 @@ class WorkerPool:
         self._offers = Offers(pulsed)
         self._on_finished = on_finished
         self._running: dict[int, Execution] = {}
+        self._stuck = StuckRuns(settings, self.cancellations, observer, on_half_stuck)
         self._ownership = Ownership()
         suspicion = Suspicion(settings.max_crashes)
         self._claims = Claims(store, registry, suspicion, leased=leased, takes=takes)
@@ -221,6 +224,7 @@ class WorkerPool:
         verdict = self._ownership.compare(owned, known, set(self._running), claiming)
         for key, reason in verdict.stop.items():
             self.cancellations.try_cancel(key, reason)
+        self._stuck.look(self._running)
         if verdict.hand_back:
             await self._call_store(self._hand_back, verdict.hand_back)
         if self._claims.last_chance_waits:
@@ -233,11 +237,10 @@ class WorkerPool:
 
     async def _drain(self, watch: Collection[asyncio.Task[None]]) -> None:
         """Wait for what runs; ask what is left to stop; hand back whatever is still ours."""
-        if self._tasks:
-            await self._wait_until_idle(lambda: self._grace)
+        await self._wait_until_idle(lambda: self._grace)
+        self._stuck.give_up()
         self.cancellations.cancel_all(self.cancellations.ids(), StopReason.SHUTDOWN)
-        if self._tasks:
-            await self._wait_until_idle(lambda: LAST_MOMENT)
+        await self._wait_until_idle(lambda: LAST_MOMENT)
         self._drained.set()
         if watch:
             await asyncio.wait(watch, timeout=LAST_MOMENT)
@@ -246,26 +249,20 @@ class WorkerPool:
         except TRANSIENT as error:
             # Nobody to give them back to: they are found by their owner being gone.
             self._observer.emit("loop.failed", loop="worker", error=repr(error))
-        await self._abandon_the_rest()
+        await abandon_the_rest(LAST_MOMENT)
 
     async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
-        """*grace* is asked again after each wake-up: a second signal may shorten it."""
+        """But for those that are stuck, which would only use up the time of the others.
+
+        *grace* is asked again after each wake-up: a second signal may shorten it.
+        """
         began = self._loop.time()
-        while self._tasks and (left := began + grace() - self._loop.time()) > 0:
+        while self._awaited() and (left := began + grace() - self._loop.time()) > 0:
             self._woken.clear()
             await happens(self._woken, within=left)
 
-    async def _abandon_the_rest(self) -> None:
-        """End what still waits: for threads that do not listen, for a database that is away.
-
-        Twice, because a run that is cancelled goes on to record that.
-        """
-        for _ in range(2):
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in left:
-                task.cancel()
-            if left:
-                await asyncio.wait(left, timeout=LAST_MOMENT)
+    def _awaited(self) -> int:
+        return len(self._tasks) - self._stuck.among(self._running)
 
     def _write(self, recording: Recording, ended: Mapping[int, Outcome]) -> set[int]:
         recorded = recording(ended)

@@ -58,3 +58,16 @@ async def happens(event: asyncio.Event, *, within: float) -> bool:
             return await event.wait()
     except TimeoutError:
         return False
+
+
+async def abandon_the_rest(patience: float) -> None:
+    """End what still waits: for threads that do not listen, for a database that is away.
+
+    Twice, because a run that is cancelled goes on to record that.
+    """
+    for _ in range(2):
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=patience)
