@@ -8,6 +8,8 @@ from headway.domain.routing import Routing
 from headway.lease import BEATS_PER_LEASE, LeaseKeeper, lease_of, this_process
 from headway.manager.sweep import Sweep
 from headway.observe import Event, Observer
+from headway.runner.claims import Claims
+from headway.runner.suspicion import Suspicion
 from headway.service import PULSE, Service
 from headway.store.pulse import take_pulse
 from headway.turns import SWEEP_PAUSE
@@ -81,3 +83,20 @@ def keeper_of(scene: Scene) -> LeaseKeeper:
         running=list,
         on_lost=lambda own_id: None,
     )
+
+
+def test_a_worker_that_was_woken_for_nothing_looks_once(database_url: str) -> None:
+    """Every hint wakes the workers of all processes, and all but one of them find nothing."""
+    with Scene(database_url, virtual_time=False) as scene:
+        keeper = keeper_of(scene)
+        keeper.register()
+        claims = Claims(scene.store, scene.app.registry, Suspicion(3), leased=True)
+        with sent_statements() as sent:
+            assert claims.claim(keeper.id, 4, []) == []
+        asked = [statement for _, statement in sent if "headway_" in statement]
+        scene.pending("work")
+        claimed = claims.claim(keeper.id, 4, [])
+        keeper.stop()
+
+    assert len(asked) == 1, asked
+    assert [one.workflow for one in claimed] == ["work"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from headway.definition.registry import Registry
 from headway.domain.execution import Execution
 from headway.runner.suspicion import Suspicion
-from headway.store import executions, leases, outcomes
+from headway.store import executions, outcomes
 from headway.store.engine import Store
 from headway.store.executions import Owned
 from headway.store.transaction import Transaction
@@ -41,7 +41,7 @@ class Claims:
         with self._store.briefly() as tx:
             if not self._leased:
                 return self._start(tx, owner, limit)
-            if not leases.hold(tx, owner):
+            if not executions.hold_to_claim(tx, owner):
                 return []
             crashes = [one.crashes for one in running]
             claimed = self._claim_last_chance(tx, owner, crashes)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, select, update
 
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.routing import LOCAL
+from headway.store import leases
 from headway.store.execution_rows import to_execution
 from headway.store.tables import execution, executions, manifest
 from headway.store.transaction import Transaction, among, locked_in_order, word
@@ -75,6 +76,15 @@ def has_pending(tx: Transaction, crashes: range) -> bool:
     chosen = execution.c.crashes.between(crashes[0], crashes[-1])
     pending = select(execution.c.id).where(PENDING, IS_LOCAL, chosen).limit(1)
     return tx.connection.execute(pending).first() is not None
+
+
+def hold_to_claim(tx: Transaction, owner: str) -> bool:
+    """Hold *owner*'s lease if there is anything to claim; False without the one or the other.
+
+    A hint wakes every worker, and most of them find nothing: they need not look twice. What comes
+    after this look comes with a hint of its own.
+    """
+    return leases.hold(tx, owner, only_if=exists().where(PENDING, IS_LOCAL))
 
 
 def claim_one(

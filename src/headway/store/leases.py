@@ -31,6 +31,7 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
+    true,
     type_coerce,
     update,
 )
@@ -82,12 +83,13 @@ def renew(tx: Transaction, server_id: str, lease: timedelta) -> bool:
     return tx.connection.execute(renewed).rowcount > 0
 
 
-def hold(tx: Transaction, server_id: str) -> bool:
+def hold(tx: Transaction, server_id: str, only_if: ColumnElement[bool] | None = None) -> bool:
     """Keep one's own living row from being buried until the transaction ends; False without one.
 
     A statement of its own before the claim: a snapshot taken with the lock would be older than it.
+    Where it is asked *only_if* something is the case, False also says that it is not.
     """
-    columns: list[ColumnElement[Any]] = [server.c.id]
+    columns: list[ColumnElement[Any]] = [(true() if only_if is None else only_if).label("wanted")]
     if tx.on_postgresql:
         limit = func.set_config("idle_in_transaction_session_timeout", STOPPED_CLAIM_ENDS, True)
         columns.append(limit)
@@ -96,7 +98,8 @@ def hold(tx: Transaction, server_id: str) -> bool:
         .where(server.c.id == server_id, server.c.expires_at > _moment(tx, NOW))
         .with_for_update(read=True, key_share=True)
     )
-    return tx.connection.execute(own).first() is not None
+    held = tx.connection.execute(own).first()
+    return held is not None and bool(held.wanted)
 
 
 def bury(tx: Transaction, by: str, lease: timedelta) -> list[str]:
