@@ -3,11 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from headway import every
+import pytest
+
+from headway import every, turns
 from headway.domain.routing import Routing
 from headway.lease import BEATS_PER_LEASE, LeaseKeeper, lease_of, this_process
 from headway.manager.sweep import Sweep
 from headway.observe import Event, Observer
+from headway.runner import pool
 from headway.runner.claims import Claims
 from headway.runner.suspicion import Suspicion
 from headway.service import PULSE, Service
@@ -24,8 +27,12 @@ OFTEN = {
 PULSES = 20
 
 
-def test_an_idle_process_sends_one_statement_with_each_pulse(database_url: str) -> None:
+def test_an_idle_process_sends_one_statement_with_each_pulse(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted from pulse to pulse, whatever their distance; the beat keeps its own time."""
+    monkeypatch.setattr(pool, "LOOK_PAUSE", 0.02)
+    monkeypatch.setattr(turns, "ORPHAN_PAUSE", 0.02)
     with Scene(database_url, virtual_time=False, **OFTEN) as scene:
         scene.app.schedule("work", "yearly", None, every(days=365))
         service = Service(scene.app)
@@ -63,9 +70,9 @@ def test_what_an_idle_process_asks_by_default_is_below_one_statement_a_second(
                 return take_pulse(tx, keeper.id)
 
         beat = keeper.lease.total_seconds() / BEATS_PER_LEASE
-        turns = {pulse: PULSE, keeper.beat: beat, sweep.run_once: SWEEP_PAUSE}
+        pauses = {pulse: PULSE, keeper.beat: beat, sweep.run_once: SWEEP_PAUSE}
         asked = {}
-        for turn, pause in turns.items():
+        for turn, pause in pauses.items():
             with sent_statements() as sent:
                 turn()
             asked[turn.__name__] = len(sent) / pause
