@@ -10,6 +10,7 @@ from headway.domain.execution import ExecutionState
 from headway.domain.text import shown
 from headway.errors import HeadwayError
 from headway.lease import LeaseKeeper, lease_of, this_process
+from headway.observe import told
 from headway.runner.deliveries import Deliveries, NotLeased
 from headway.store import notifications
 from headway.store.engine import Store
@@ -100,7 +101,7 @@ class Executor:
                     notifications.notify(store, roles)
             except Exception as error:
                 # A lost hint costs one polling interval.
-                self.app.observer.emit("loop.failed", loop="notify", error=repr(error))
+                self.app.observer.emit("loop.failed", loop="notify", error=told(error))
 
         return Announcer(announce)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.store import notifications
 from headway.store.engine import Store
 from headway.wakeups import EVERY_ROLE, Role, WakeUps
@@ -21,7 +21,7 @@ def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]],
             notifications.notify(store, roles)
         except Exception as error:
             # A lost hint costs one polling interval; a lost announcer would cost it every time.
-            observer.emit("loop.failed", loop="notify", error=repr(error))
+            observer.emit("loop.failed", loop="notify", error=told(error))
 
     return announce
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from headway.domain.routing import Routing
 from headway.loops import Loop
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.store import leases
 from headway.store.engine import TRANSIENT, Store
 from headway.store.servers import ServerProcess
@@ -82,7 +82,7 @@ class LeaseKeeper:
                 leases.leave(tx, self.id)
         except TRANSIENT as error:
             # The row expires by itself.
-            self._observer.emit("loop.failed", loop="beat", error=repr(error))
+            self._observer.emit("loop.failed", loop="beat", error=told(error))
         self._store.close()
 
     def beat(self) -> float:
@@ -94,7 +94,7 @@ class LeaseKeeper:
             if not renewed:
                 self._come_back()
         except TRANSIENT as error:
-            self._observer.emit("loop.failed", loop="beat", error=repr(error))
+            self._observer.emit("loop.failed", loop="beat", error=told(error))
             return min(self._pause, LONGEST_RETRY_PAUSE)
         self._renewed()
         return self._pause

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headway.observe import Observer
+from headway.observe import Observer, told
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 4.0  # whatever was away, work goes on within 5 seconds of its return
@@ -127,15 +127,10 @@ class Loop:
             self._failures += 1
             self._error = error
             self._failing_since = self._failing_since or self._busy_since
-            self._observer.emit("loop.failed", loop=self.name, error=_told(error))
+            self._observer.emit("loop.failed", loop=self.name, error=told(error))
             doublings = min(self._failures - 1, DOUBLINGS)  # 2**1024 is beyond any float
             return float(min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE))
         finally:
             self._busy_since = None
         self._failures, self._error, self._failing_since = 0, None, None
         return pause
-
-
-def _told(error: Exception) -> str:
-    """A failed step is told with what went wrong in it."""
-    return repr(error) if error.__cause__ is None else f"{error}: {error.__cause__!r}"

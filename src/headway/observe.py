@@ -123,3 +123,13 @@ def log_event(event: Event) -> None:
     if logger.isEnabledFor(level):
         details = " ".join(f"{key}={value!r}" for key, value in event.fields.items())
         logger.log(level, "%s %s", event.name, details)
+
+
+def told(error: BaseException) -> str:
+    """An error in one line, with its cause: the rest of a database's error is the statement.
+
+    >>> told(OSError("no route\\nto host"))
+    'OSError: no route'
+    """
+    line = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return line if error.__cause__ is None else f"{line}: {told(error.__cause__)}"

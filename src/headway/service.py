@@ -118,6 +118,7 @@ class Service:
         self._wakeups = WakeUps(self._announcer)
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
+        self._turns = Turns(app, self._wakeups, self._keeper.lease)
         self._loops = {loop.name: loop for loop in self._build_loops()}
         self._watch = HealthWatch(self.health, app.observer)
 
@@ -220,14 +221,13 @@ class Service:
 
     def _build_loops(self) -> Iterator[Loop]:
         settings, observer = self.app.settings, self.app.observer
-        turns = Turns(self.app, self._wakeups)
         if Role.MANAGER in self.roles and settings.manager_enabled:
             manager = ManifestManager(self.store, settings, observer, self._cancel_here)
-            yield self._wakeable(Role.MANAGER, lambda: turns.manage(manager))
+            yield self._wakeable(Role.MANAGER, lambda: self._turns.manage(manager))
             sweep = Sweep(self.store, settings, observer)
-            yield Loop("sweep", lambda: turns.sweep(sweep), observer)
+            yield Loop("sweep", lambda: self._turns.sweep(sweep), observer)
             retention = Retention(self.store, settings, observer)
-            yield Loop("retention", lambda: turns.clean_up(retention), observer)
+            yield Loop("retention", lambda: self._turns.clean_up(retention), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             dispatcher = JobDispatcher(
                 self.store,
@@ -237,10 +237,10 @@ class Service:
                 to_own_workers=True,
                 task_servers=self.app.task_servers,
             )
-            yield self._wakeable(Role.DISPATCHER, lambda: turns.dispatch(dispatcher))
+            yield self._wakeable(Role.DISPATCHER, lambda: self._turns.dispatch(dispatcher))
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
             orphans = OrphanSweep(self.store, self._keeper, settings.max_crashes, observer)
-            yield Loop("orphans", lambda: turns.end_orphans(orphans), observer)
+            yield Loop("orphans", lambda: self._turns.end_orphans(orphans), observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
         yield Loop("pulse", self._take_pulse, observer)
@@ -275,14 +275,15 @@ class Service:
         return self._pulse_pause()
 
     def _pulse_pause(self) -> float:
-        """Two seconds, unless somebody has asked for shorter polling intervals."""
+        """Two seconds, unless somebody has asked for shorter polling intervals or leases."""
         settings = self.app.settings
         intervals = {
             Role.MANAGER: settings.manager_polling_interval,
             Role.DISPATCHER: settings.dispatcher_polling_interval,
             Role.WORKER: settings.polling_interval,
         }
-        return min(PULSE, *(intervals[role].total_seconds() for role in self.roles))
+        asked = (intervals[role].total_seconds() for role in self.roles)
+        return min(PULSE, self._turns.orphan_pause, *asked)
 
     def _listen(self) -> float:
         return listen(self.store, self._wakeups, lambda: self._stopping)

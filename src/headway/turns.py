@@ -17,7 +17,8 @@ HELD_PAUSE = 0.5
 # Of an idle process's second, the pulse and the beat have used up nearly all it may ask.
 SWEEP_PAUSE = 60.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
-ORPHAN_PAUSE = 2.0
+# A short lease asks for quick recovery, which must not wait for the sweep instead.
+ORPHAN_PAUSE, LOOKS_PER_LEASE = 2.0, 6
 
 Turn = Callable[[], float | Rest]
 
@@ -25,14 +26,15 @@ Turn = Callable[[], float | Rest]
 class Turns:
     """Takes the turns of one process's actors; each is one pass, however it is repeated.
 
-    >>> Turns(app, WakeUps()).manage(manager)  # doctest: +SKIP
+    >>> Turns(app, WakeUps(), lease=timedelta(seconds=15)).manage(manager)  # doctest: +SKIP
     Rest(earliest=5.0, due=3598.2)
     """
 
-    def __init__(self, app: Headway, wakeups: WakeUps) -> None:
+    def __init__(self, app: Headway, wakeups: WakeUps, lease: timedelta) -> None:
         self._app = app
         self._settings: Settings = app.settings
         self._wakeups = wakeups
+        self.orphan_pause = min(ORPHAN_PAUSE, lease.total_seconds() / LOOKS_PER_LEASE)
 
     def manage(self, manager: ManifestManager) -> float | Rest:
         """Queue what is due."""
@@ -71,7 +73,7 @@ class Turns:
         """Start again what dead servers were running."""
         if orphans.run_once().ended:
             self._wakeups.wake(Role.MANAGER, Role.DISPATCHER)
-        return Rest(ORPHAN_PAUSE)
+        return Rest(self.orphan_pause)
 
 
 def _rest(interval: timedelta, due_in: timedelta | None) -> Rest:

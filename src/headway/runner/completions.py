@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from headway.domain.execution import Outcome
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.runner.outcome import failed
 from headway.store.engine import TRANSIENT
 from headway.workflow import CallSync
@@ -40,16 +40,16 @@ class Completions:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
             recorded = await self._write_all({key: one for key, (one, _) in batch.items()})
-            for key, (_, told) in batch.items():
-                if not told.done():
-                    told.set_result(key in recorded)
+            for key, (_, answer) in batch.items():
+                if not answer.done():
+                    answer.set_result(key in recorded)
 
     async def _write_all(self, outcomes: Mapping[int, Outcome]) -> set[int]:
         """Halve a batch the database refuses, until what is wrong with it stands alone."""
         try:
             return await self._write_patiently(outcomes)
         except Exception as error:
-            self._observer.emit("loop.failed", loop="completions", error=repr(error))
+            self._observer.emit("loop.failed", loop="completions", error=told(error))
             if len(outcomes) == 1:
                 return await self._write_refused(next(iter(outcomes)), error)
         ids = sorted(outcomes)
@@ -72,6 +72,6 @@ class Completions:
             try:
                 return set(await self._call_store(self._write, outcomes))
             except TRANSIENT as error:
-                self._observer.emit("loop.failed", loop="completions", error=repr(error))
+                self._observer.emit("loop.failed", loop="completions", error=told(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)

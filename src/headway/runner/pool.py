@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.domain.execution import Execution, ExecutionState, Outcome
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
 from headway.runner.completions import Completions
@@ -171,7 +171,7 @@ class WorkerPool:
             running = list(self._running.values())
             claimed = await self._claim(self._claims.claim, env.owner, free, running)
         except Exception as error:
-            self._observer.emit("loop.failed", loop="worker", error=repr(error))
+            self._observer.emit("loop.failed", loop="worker", error=told(error))
             return
         for execution in claimed:
             self._running[execution.id] = execution
@@ -198,7 +198,7 @@ class WorkerPool:
             done = await run_execution(env, RunnerState(execution.id, execution))
             return done.outcome.state if done.outcome and done.recorded else None
         except Exception as error:
-            self._observer.emit("loop.failed", loop="worker", error=repr(error))
+            self._observer.emit("loop.failed", loop="worker", error=told(error))
             return None
         finally:
             self._running.pop(execution.id, None)
@@ -214,7 +214,7 @@ class WorkerPool:
             try:
                 await self._look()
             except Exception as error:  # a database that is away stops no run
-                self._observer.emit("loop.failed", loop="worker", error=repr(error))
+                self._observer.emit("loop.failed", loop="worker", error=told(error))
 
     async def _look(self) -> None:
         """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
@@ -248,7 +248,7 @@ class WorkerPool:
             await self._call_store(self._hand_back_all)
         except TRANSIENT as error:
             # Nobody to give them back to: they are found by their owner being gone.
-            self._observer.emit("loop.failed", loop="worker", error=repr(error))
+            self._observer.emit("loop.failed", loop="worker", error=told(error))
         await abandon_the_rest(LAST_MOMENT)
 
     async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
