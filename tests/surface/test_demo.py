@@ -42,7 +42,7 @@ def test_without_a_terminal_it_prints_plain_lines(tmp_path: Path) -> None:
 
 
 def test_it_ends_with_a_summary(tmp_path: Path) -> None:
-    code, out, _ = finish(start(tmp_path, "demo", "--for", "3"))
+    code, out, _ = finish(start(tmp_path, "demo", "--for", "8"))
     assert code == 0
     found = summary(out)
     assert tuple(found) == (*GROUPS, "all")
