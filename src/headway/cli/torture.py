@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from headway.torture.facts import Facts
-from headway.torture.invariants import INVARIANTS, SHOWN, breaches, noticed_after
+from headway.torture.invariants import INVARIANTS, SHOWN, breaches
 from headway.torture.mutations import checked
 from headway.torture.plan import Plan
+from headway.torture.processes import noticed_after
 from headway.torture.run import torture as run_torture
 from headway.torture.simulation import simulate as play
 

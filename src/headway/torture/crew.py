@@ -80,12 +80,23 @@ def _noting(notes: Notebook) -> Callable[[Event], None]:
             notes.note("led")
         elif event.name == "service.started":
             notes.note("serves", event.fields["owner"])
+            notes.note("weighed", os.getpid(), weight(os.getpid()))
         elif event.name in NOTED:
             told = event.fields.get("error") or event.fields.get("owner") or ""
             again = event.fields.get("again", "")
             notes.note(event.name, event.fields.get("execution_id", "-"), told, again)
 
     return note
+
+
+def weight(pid: int) -> int:
+    """The resident memory of a process, in kB; 0 where the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("utf-8")
+    except OSError:
+        return 0
+    [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")] or ["VmRSS: 0 kB"]
+    return int(line.split()[1])
 
 
 def _end_with_parent() -> None:
@@ -170,6 +181,12 @@ class Crew:
         for member in [one for one in self.leaving if not one.process.is_alive()]:
             self.leaving.remove(member)
             self.notes.note("left", member.pid, member.process.exitcode)
+
+    def weigh(self) -> None:
+        """Note how much memory everybody needs now."""
+        for member in self.members:
+            if member.process.is_alive():
+                self.notes.note("weighs", member.pid, weight(member.pid))
 
     def disband(self) -> None:
         """End everybody."""

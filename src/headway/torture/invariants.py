@@ -1,24 +1,20 @@
 """What must hold whatever was killed, stopped or restarted. Pure: facts in, breaches out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 from headway.domain.execution import Execution, ExecutionState
 from headway.torture.facts import Facts, first_words, seconds
 from headway.torture.intervals import most_at_once, overlaps
 from headway.torture.plan import CAPS, GLOBAL_CAP
+from headway.torture.processes import PROCESSES, Check
 
 COMPLETED, CANCELLED = ExecutionState.COMPLETED, ExecutionState.CANCELLED
 
-Check = Callable[[Facts], Iterator[str]]
-
 SHOWN = 5
-NOTICED_P99, NOTICED_MAX = 10.0, 15.0
-LEADERLESS = 10.0
-BACK_WITHIN = 5.0
 ENOUGH_ZOMBIES = 10
-OWN_CONNECTIONS = 4  # the client and whoever looks on, with two each
+OVERTAKEN_BY = 10.0
 
 
 def nothing_is_lost(facts: Facts) -> Iterator[str]:
@@ -116,55 +112,6 @@ def caps_hold_in_the_bodies(facts: Facts) -> Iterator[str]:
             yield f"{count} bodies of {group or 'no group'} ran at once"
 
 
-def nobody_is_given_up_without_reason(facts: Facts) -> Iterator[str]:
-    """I6: only workers that were killed or stopped for long lost their runs."""
-    gone = {int(word) for what in ("killed", "exited") for word in first_words(facts.noted(what))}
-    slept = {int(word) for word in first_words(facts.noted("stopped"))}
-    for one in facts.executions:
-        if one.lost and _pid(one) not in gone | slept:
-            yield f"execution {one.id} was taken from {one.owner}, who lived"
-
-
-def the_dead_are_noticed_in_time(facts: Facts) -> Iterator[str]:
-    """I7: what a killed worker ran is free again within its lease and a sweep."""
-    waits = sorted(noticed_after(facts))
-    if not waits:
-        return
-    p99 = waits[int(0.99 * (len(waits) - 1))]
-    if p99 > NOTICED_P99 or waits[-1] > NOTICED_MAX:
-        yield f"noticed after {p99:.1f} s (p99), {waits[-1]:.1f} s at worst"
-
-
-def noticed_after(facts: Facts) -> list[float]:
-    """For each run a SIGKILL ended: the seconds until it was known, outages not counted."""
-    killed = {int(line.words[0]): line.moment for line in facts.noted("killed")}
-    waits = []
-    for one in facts.executions:
-        if one.lost and (at := killed.get(_pid(one))) is not None:
-            noticed = seconds(one.finished_at)
-            waits.append(noticed - at - _outage(facts, at, noticed))
-    return waits
-
-
-def somebody_leads(facts: Facts) -> Iterator[str]:
-    """I8: no stretch without a manager's cycle."""
-    led = [line.moment for line in facts.noted("led") if line.moment <= facts.cutoff]
-    for earlier, later in pairwise(led):
-        if later - earlier - _outage(facts, earlier, later) > LEADERLESS:
-            yield f"nobody led for {later - earlier:.1f} s from {earlier}"
-
-
-def work_goes_on_after_an_outage(facts: Facts) -> Iterator[str]:
-    """I9: the first start comes soon after the database is back."""
-    starts = [line.moment for line in facts.noted("start")]
-    downs = [line.moment for line in facts.noted("down")]
-    for up in (line.moment for line in facts.noted("up")):
-        first = next((moment for moment in starts if moment > up), None)
-        again = next((moment for moment in downs if moment > up), facts.cutoff)
-        if first is not None and first - up > BACK_WITHIN and again - up > BACK_WITHIN:
-            yield f"nothing started for {first - up:.1f} s after the database was back"
-
-
 def failures_are_counted_once(facts: Facts) -> Iterator[str]:
     """I10: a hopeless job gets exactly its attempts; crashes and hand-backs are not charged."""
     failures: Counter[str] = Counter()
@@ -223,18 +170,6 @@ def _restarted(facts: Facts, number: str) -> bool:
     return max(starts) < asked
 
 
-def nobody_ends_uncalled(facts: Facts) -> Iterator[str]:
-    """I13: a process ends when it is told to, with 0, and its connections with it."""
-    for line in facts.noted("exited"):
-        yield f"process {line.words[0]} ended by itself"
-    for line in facts.noted("left"):
-        if line.words[1] != "0":
-            yield f"process {line.words[0]} ended with {line.words[1]} after SIGTERM"
-    before, after = facts.connections
-    if after > before + OWN_CONNECTIONS:
-        yield f"{after} connections are left, {before} at the start"
-
-
 def the_record_is_sound(facts: Facts) -> Iterator[str]:
     """I14: no ailment in the database."""
     yield from facts.ailments
@@ -254,6 +189,24 @@ def poison_is_put_away(facts: Facts) -> Iterator[str]:
             yield f"poison-{number} is not dead-lettered"
 
 
+def nobody_is_overtaken(facts: Facts) -> Iterator[str]:
+    """I16: of equal pieces of work, what was asked for much later is not sent first."""
+    asked = {line.words[1]: line.moment for line in facts.noted("accepted")}
+    sent: dict[str, dict[float, float]] = defaultdict(dict)
+    for one in sorted(facts.executions, key=lambda one: one.id, reverse=True):
+        if (moment := asked.get(str(one.entry_id))) is not None:
+            sent[one.external_id or "work without a manifest"][moment] = seconds(one.dispatched_at)
+    for name, line in sent.items():
+        first = float("inf")
+        later: list[tuple[float, float]] = []
+        for moment in sorted(line, reverse=True):
+            while later and later[0][0] > moment + OVERTAKEN_BY:
+                first = min(first, later.pop(0)[1])
+            if line[moment] > first:
+                yield f"{name}: what was asked for at {moment} was sent after what came much later"
+            later.append((moment, line[moment]))
+
+
 INVARIANTS: tuple[Check, ...] = (
     nothing_is_lost,
     one_completion,
@@ -263,18 +216,15 @@ INVARIANTS: tuple[Check, ...] = (
     ticks_are_exact,
     caps_hold_in_the_record,
     caps_hold_in_the_bodies,
-    nobody_is_given_up_without_reason,
-    the_dead_are_noticed_in_time,
-    somebody_leads,
-    work_goes_on_after_an_outage,
     failures_are_counted_once,
     chains_are_followed,
     no_activation_is_lost,
     cancelled_is_cancelled,
-    nobody_ends_uncalled,
     the_record_is_sound,
     nothing_unhandled,
     poison_is_put_away,
+    nobody_is_overtaken,
+    *PROCESSES,
 )
 
 
@@ -282,16 +232,3 @@ def breaches(facts: Facts) -> dict[str, list[str]]:
     """What does not hold, by the invariant's name."""
     found = {check.__name__: list(check(facts)) for check in INVARIANTS}
     return {name: told for name, told in found.items() if told}
-
-
-def _pid(one: Execution) -> int:
-    """The process of an owner: ids are host, process id and something unique."""
-    return int((one.owner or "-0-").split("-")[-2])
-
-
-def _outage(facts: Facts, since: float, until: float) -> float:
-    """How long the database was away between two moments."""
-    ups = [line.moment for line in facts.noted("up")]
-    downs = [line.moment for line in facts.noted("down")]
-    spans = zip(downs, ups, strict=False)
-    return sum(max(0.0, min(up, until) - max(down, since)) for down, up in spans)

@@ -8,6 +8,7 @@ from headway.store import sessions
 from headway.store.engine import TRANSIENT, Store
 from headway.torture.crew import SCHEDULER, WORKER, Crew, Member
 from headway.torture.evidence import Notebook
+from headway.torture.operator import Operator
 from headway.torture.plan import Fault
 from headway.torture.postgres import PostgresServer
 from headway.wakeups import Role
@@ -26,6 +27,7 @@ class Nemesis:
         server: PostgresServer | None,
         chance: Random,
         notes: Notebook,
+        operator: Operator,
     ) -> None:
         self.count = 0
         self._crew = crew
@@ -33,6 +35,7 @@ class Nemesis:
         self._server = server
         self._chance = chance
         self._notes = notes
+        self._operator = operator
         self._strikes: dict[Fault, Callable[[], None]] = {
             Fault.KILL_WORKER: lambda: self._on_somebody(self._crew.kill, WORKER),
             Fault.KILL_SCHEDULER: lambda: self._on_somebody(self._crew.kill, SCHEDULER),
@@ -43,6 +46,7 @@ class Nemesis:
             Fault.RESTART_IMMEDIATE: lambda: self._restart("immediate"),
             Fault.KILL_DATABASE: lambda: self._restart(None),
             Fault.END_SESSION: self._end_session,
+            Fault.CHANGE_GROUP: operator.change,
         }
 
     def strike(self, fault: Fault) -> None:
@@ -56,10 +60,12 @@ class Nemesis:
         self._crew.resume()
         self._crew.replace_dead()
         self._crew.reap()
+        self._operator.tend()
 
     def relent(self) -> None:
         """Let everybody go on."""
         self._crew.resume(everybody=True)
+        self._operator.relent()
 
     def _on_somebody(
         self, act: Callable[[Member], None], roles: tuple[Role, ...] | None = None

@@ -22,6 +22,7 @@ class Fault(StrEnum):
     RESTART_IMMEDIATE = "database restarted, immediate"
     KILL_DATABASE = "database killed"
     END_SESSION = "session ended"
+    CHANGE_GROUP = "cap lowered or group switched off"
 
 
 # Per minute of faults.
@@ -35,6 +36,7 @@ RATES = {
     Fault.RESTART_IMMEDIATE: 0.8,
     Fault.KILL_DATABASE: 0.6,
     Fault.END_SESSION: 44.0,
+    Fault.CHANGE_GROUP: 6.0,
 }
 NEEDS_OWN_SERVER = frozenset({Fault.RESTART_FAST, Fault.RESTART_IMMEDIATE, Fault.KILL_DATABASE})
 

@@ -27,6 +27,7 @@ from headway.torture.crew import SCHEDULER, WORKER, Crew, Deployment, preload
 from headway.torture.evidence import Notebook
 from headway.torture.facts import Facts, Sample
 from headway.torture.nemesis import Nemesis
+from headway.torture.operator import Operator
 from headway.torture.plan import Plan
 from headway.torture.postgres import PostgresServer, private_server
 
@@ -83,6 +84,7 @@ def _torture(plan: Plan, say: Say, deployment: Deployment, server: PostgresServe
         samples, cutoff = _under_load(plan, say, hw, store, crew, server, notes)
         left = _calm(plan, say, store, crew, cutoff)
         say("examining")
+        crew.weigh()
         ailments = _ailments(store, hw)
     finally:
         crew.disband()
@@ -101,7 +103,8 @@ def _under_load(
     notes: Notebook,
 ) -> tuple[list[Sample], float]:
     client, sampler = Client(hw, plan, notes), Sampler(store)
-    nemesis = Nemesis(crew, store, server, Random(f"{plan.seed}:nemesis"), notes)
+    operator = Operator(hw, Random(f"{plan.seed}:operator"))
+    nemesis = Nemesis(crew, store, server, Random(f"{plan.seed}:nemesis"), notes, operator)
     client.start()
     sampler.start()
     began, told = time.monotonic(), 0.0
