@@ -1,6 +1,7 @@
 """``headway torture``: kills, pauses and restarts, and whether everything held."""
 
 import random
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,8 @@ def torture(
     if simulate is not None:
         _simulate(simulate)
         return
+    # Whoever ends it, its server and its processes end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     typer.echo(f"seed {chosen}")
     found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation), keep)
