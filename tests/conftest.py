@@ -78,7 +78,9 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs PostgreSQL, so that `-m postgresql` picks it."""
+    """Mark what needs PostgreSQL, so that `-m postgresql` picks it; what is long comes first, so
+    that no process is left alone with it in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if "postgres_database" in getattr(item, "fixturenames", ()) or "postgresql" in chosen:
