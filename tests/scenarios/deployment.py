@@ -64,9 +64,9 @@ class Deployment:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
-    def release(self) -> None:
-        """Let every job end, those of later processes too."""
-        (self.folder / "released").touch()
+    def release(self, execution_id: int | None = None) -> None:
+        """Let every job end, those of later processes too; or only one run."""
+        (self.folder / (f"released-{execution_id}" if execution_id else "released")).touch()
 
     def evidence(self, what: str) -> Counter[str]:
         """How often each job left this line."""

@@ -9,10 +9,11 @@ import signal
 import time
 from pathlib import Path
 
-from headway import Headway, Run, every
+from headway import Group, Headway, Run, every
 
 FOLDER = Path(os.environ["SCENARIO_FOLDER"])
 COUNT = int(os.environ.get("SCENARIO_COUNT", "2"))
+CAP = int(os.environ.get("SCENARIO_CAP", "0")) or None
 
 hw = Headway("scenario")
 
@@ -26,14 +27,15 @@ def note(what: str, run: Run) -> None:
         os.close(evidence)
 
 
-def released() -> bool:
-    return (FOLDER / "released").exists()
+def released(run: Run) -> bool:
+    """With all others, or alone."""
+    return any((FOLDER / name).exists() for name in ("released", f"released-{run.execution_id}"))
 
 
 @hw.workflow
 def in_thread(run: Run) -> None:
     note("start", run)
-    while not released():
+    while not released(run):
         time.sleep(0.01)
     note("end", run)
 
@@ -41,9 +43,14 @@ def in_thread(run: Run) -> None:
 @hw.workflow
 async def in_loop(run: Run) -> None:
     note("start", run)
-    while not released():
+    while not released(run):
         await asyncio.sleep(0.01)
     note("end", run)
+
+
+@hw.workflow
+async def nothing() -> None:
+    """For those who want to know whether anything is dispatched at all."""
 
 
 @hw.workflow
@@ -55,6 +62,7 @@ def takes_its_worker_along(run: Run) -> None:
 if os.environ.get("SCENARIO_POISON"):
     hw.schedule(takes_its_worker_along, "poison", None, every(days=365), group="poison")
 
+jobs = Group("jobs", max_active_jobs=CAP) if CAP else "jobs"
 for number in range(COUNT):
     workflow = in_loop if number % 2 else in_thread
-    hw.schedule(workflow, f"job-{number}", None, every(days=365), group="jobs")
+    hw.schedule(workflow, f"job-{number}", None, every(days=365), group=jobs)

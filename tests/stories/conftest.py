@@ -20,3 +20,10 @@ def deployment(database_url: str, tmp_path: Path) -> Iterator[Deployment]:
     deployment = Deployment(database_url, tmp_path)
     yield deployment
     deployment.close()
+
+
+@pytest.fixture
+def postgres_deployment(postgres_url: str, tmp_path: Path) -> Iterator[Deployment]:
+    deployment = Deployment(postgres_url, tmp_path)
+    yield deployment
+    deployment.close()

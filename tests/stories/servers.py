@@ -20,14 +20,13 @@ COMPLETED = Outcome(ExecutionState.COMPLETED)
 class Server:
     """One that claims, finishes, renews and sweeps by the verbs a real one uses."""
 
-    lease = LEASE
-
-    def __init__(self, scene: Scene, server_id: str) -> None:
+    def __init__(self, scene: Scene, server_id: str, lease: timedelta = LEASE) -> None:
         self.id = server_id
+        self.lease = lease
         self._scene = scene
         with scene.store.writing() as tx:
             row = ServerProcess(server_id, "host", 1, ["worker"], ["work"], 4)
-            leases.register(tx, row, LEASE)
+            leases.register(tx, row, lease)
 
     def claim(self, limit: int = 100) -> list[Execution]:
         """What it starts of all that is pending."""
@@ -42,12 +41,12 @@ class Server:
 
     def renew(self) -> bool:
         with self._scene.store.writing() as tx:
-            return leases.renew(tx, self.id, LEASE)
+            return leases.renew(tx, self.id, self.lease)
 
     def live_through(self, count: int = 1) -> None:
         """Renew on time for so many leases, in which all who do not are dead."""
         for _ in range(count * BEATS_PER_LEASE):
-            self._scene.clock.advance(seconds=(LEASE / BEATS_PER_LEASE).total_seconds())
+            self._scene.clock.advance(seconds=(self.lease / BEATS_PER_LEASE).total_seconds())
             assert self.renew()
 
     def sweep(self, max_crashes: int = MAX_CRASHES) -> Swept:

@@ -13,7 +13,7 @@ from headway import every
 from headway.definition.runtime import Runtime
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.work_queue import NewEntry, Source
-from headway.lease import new_id
+from headway.lease import BEATS_PER_LEASE, new_id
 from headway.store import executions, outcomes, work_queue
 from headway.store.engine import Store
 from headway.store.tables import execution
@@ -22,6 +22,7 @@ from tests.store.factories import everything
 from tests.stories.servers import COMPLETED, Server
 
 CROWD = 10_000
+QUICK = timedelta(seconds=6)
 
 
 def declare(scene: Scene, *external_ids: str, **options: Any) -> None:
@@ -105,6 +106,24 @@ def test_one_orphan_among_ten_thousand_healthy_runs_is_found_in_one_sweep(scene:
 
     [lost] = scene.ended(ExecutionState.FAILED)
     assert (lost.id, lost.lost) == (orphan.id, True)
+
+
+@pytest.mark.story(9)
+def test_a_run_of_ten_minutes_whose_owner_beats_is_nobodys_business(scene: Scene) -> None:
+    declare(scene, "load")
+    worker, other = Server(scene, "worker", QUICK), Server(scene, "other", QUICK)
+    scene.dispatch()
+    [long] = worker.claim()
+    began = scene.clock.now
+    while scene.clock.now < began + timedelta(minutes=10):
+        for _ in range(BEATS_PER_LEASE):
+            scene.clock.advance(seconds=(QUICK / BEATS_PER_LEASE).total_seconds())
+            assert worker.renew() and other.renew()
+        swept = other.sweep()
+        assert (swept.buried, swept.ended) == (0, 0)
+
+    assert worker.finish(long) == {long.id}
+    assert [one.crashes for one in scene.history.executions()] == [0]
 
 
 @pytest.mark.story(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.scenarios.fleet import FORKS, Fleet, serve
 from tests.store.factories import rows_of
 from tests.store.test_contention import work_through
 
+TWO_AT_A_TIME = {"HEADWAY_WORKER_COUNT": "2"}
 LEASE = 6.0  # so long that a busy machine alone makes nobody late
 JOBS = 15
 PROCESSES = 8
@@ -55,15 +57,15 @@ def calculate(run: Run) -> None:
         sum(number * number for number in range(20_000))
 
 
-def calculating(url: str, folder: Path) -> Headway:
+def calculating(url: str, folder: Path, lease: float | None) -> Headway:
     os.environ["STORY_FOLDER"] = str(folder)
-    app = Headway("busy", database_url=url, server_lease=LEASE, worker_count=1)
+    app = Headway("busy", database_url=url, server_lease=lease, worker_count=1)
     app.workflow("calculate")(calculate)
     return app
 
 
-def work_hard(url: str, log: Path) -> None:
-    serve(calculating(url, log.parent), Role.DISPATCHER, Role.WORKER, log=log)
+def work_hard(lease: float | None, url: str, log: Path) -> None:
+    serve(calculating(url, log.parent, lease), Role.DISPATCHER, Role.WORKER, log=log)
 
 
 def enqueue(store: Store, workflow: str) -> None:
@@ -72,20 +74,34 @@ def enqueue(store: Store, workflow: str) -> None:
 
 
 @pytest.mark.story(9, 38)
-def test_a_job_that_takes_a_whole_processor_for_three_leases_starts_once(
-    fleet: Fleet, store: Store
+@pytest.mark.parametrize(
+    ("lease", "seconds"),
+    [
+        pytest.param(LEASE, 4 * LEASE, id="four short leases"),
+        pytest.param(None, 60.0, id="a minute by default", marks=pytest.mark.long),
+    ],
+)
+def test_a_job_that_takes_a_whole_processor_for_long_starts_once(
+    fleet: Fleet, store: Store, lease: float | None, seconds: float
 ) -> None:
-    busy, idle = fleet.start(work_hard), fleet.start(work_hard)
+    busy, idle = (fleet.start(partial(work_hard, lease)) for _ in range(2))
+    eventually(lambda: len(rows_of(store, server)) == 2)
+    living = server_ids(store)
     enqueue(store, "calculate")
     eventually(lambda: len(starts(fleet)) == 1)
-    time.sleep(3 * LEASE)  # the long run itself; nothing is waited for
+    time.sleep(seconds)  # the long run itself; nothing is waited for
     [running] = History(store).executions()
+    assert server_ids(store) == living, "nobody was buried"
     (fleet.log.parent / "released").touch()
     eventually(lambda: states(store) == [ExecutionState.COMPLETED])
 
     assert starts(fleet) == [f"started-{running.id}"], "nobody else has started it"
     assert [one.crashes for one in History(store).executions()] == [0]
     assert busy.is_alive() and idle.is_alive()
+
+
+def server_ids(store: Store) -> set[str]:
+    return {row["id"] for row in rows_of(store, server)}
 
 
 def starts(fleet: Fleet) -> list[str]:
@@ -99,7 +115,7 @@ def states(store: Store) -> list[ExecutionState]:
 @pytest.mark.story(38)
 def test_a_locked_table_kills_nobody(postgres_url: str, tmp_path: Path) -> None:
     """Tables of work for longer than a lease, that of the leases for a third of one."""
-    app = calculating(postgres_url, tmp_path)
+    app = calculating(postgres_url, tmp_path, LEASE)
     events = Recorder(app.observer)
     store = Store(postgres_url)
     migrate(store)
@@ -120,6 +136,32 @@ def test_a_locked_table_kills_nobody(postgres_url: str, tmp_path: Path) -> None:
         store.close()
     assert events.named("server.dead") == []
     assert len(list(tmp_path.glob("started-*"))) == 1
+
+
+@pytest.mark.story(38)
+@pytest.mark.parametrize("tables", ["headway_server", "headway_execution"])
+def test_a_table_locked_for_five_seconds_kills_nobody(
+    postgres_deployment: Deployment, tables: str
+) -> None:
+    """Real processes with the lease they have by default, some of whose jobs end meanwhile."""
+    deployment = postgres_deployment
+    processes = [deployment.start(jobs=4, settings=TWO_AT_A_TIME) for _ in range(2)]
+    eventually(lambda: len(server_ids(deployment.store)) == 2)
+    living = server_ids(deployment.store)
+    deployment.wait_for("start", 4)
+    first, *_ = deployment.history.executions()
+    deployment.release(first.id)
+    locked_out(deployment.url, tables, 5)
+    deployment.release()
+    deployment.wait_until_completed(4)
+    assert server_ids(deployment.store) == living
+    deployment.stop(*processes)
+
+    assert deployment.states() == {ExecutionState.COMPLETED: 4}
+    assert {(one.attempt, one.crashes) for one in deployment.history.executions()} == {(1, 0)}
+    assert set(deployment.evidence("start").values()) == {1}
+    for word in ("WorkerLost", "server.dead", "server.buried"):
+        assert word not in deployment.log()
 
 
 def locked_out(url: str, tables: str, seconds: float) -> None:
