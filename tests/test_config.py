@@ -25,7 +25,7 @@ NAMES = [
     *["dead_letter_retention_period", "auto_purge_dead_letters", "cleanup_interval"],
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
     *["server_lease", "max_crashes"],
-    *["seeding_attempts", "seeding_base_delay"],
+    *["seeding_attempts", "seeding_base_delay", "allow_lost_commits"],
 ]
 
 

@@ -165,6 +165,9 @@ class Settings(BaseModel):
     seeding_base_delay: Delay = _default(
         timedelta(seconds=2), "Wait after the first failed attempt of those, a duration."
     )
+    allow_lost_commits: Flag = _default(
+        False, "Whether to start on a PostgreSQL whose synchronous_commit is off."
+    )
 
     def __init__(self, **values: Any) -> None:
         problems: list[str] = []

@@ -13,6 +13,7 @@ from headway.lease import LeaseKeeper, lease_of, this_process
 from headway.observe import told
 from headway.runner.deliveries import Deliveries, NotLeased
 from headway.store import notifications
+from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.wakeups import Announcer, Role
@@ -50,6 +51,8 @@ class Executor:
             store = self.app.open_store()
             closing.callback(store.close)
             prepare(store)
+            if not self.app.settings.allow_lost_commits:
+                check_durability(store)
             announcer = self._announcer(store)
             announcer.start()
             closing.callback(announcer.stop)

@@ -24,6 +24,7 @@ from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
 from headway.store import declarations, notifications
 from headway.store.declarations import Applied
+from headway.store.durability import check_durability
 from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
@@ -135,6 +136,8 @@ class Service:
     def start(self) -> None:
         """Prepare the database, apply what is declared, and start every actor."""
         prepare(self.store)
+        if not self.app.settings.allow_lost_commits:
+            check_durability(self.store)
         if Role.MANAGER in self.roles:
             self._apply()
         if self._announcer is not None:
