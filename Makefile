@@ -5,18 +5,20 @@ WORKERS   ?= 2
 DEMO_ARGS ?=
 TEST_ARGS ?=
 CHAOS_ARGS ?=
+SOAK_ARGS ?=
 
 EXTRAS    := postgres,dev
 INSTALLED := .venv/installed-in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos bench .venv
+.PHONY: help demo test check chaos soak bench .venv
 
 help:
 	@echo 'make demo    watch a small ETL run             DEMO_ARGS="--for 20" ends it after 20 seconds'
 	@echo 'make test    run the tests on SQLite and PostgreSQL        TEST_ARGS="-k capacity" picks some'
 	@echo 'make check   format, lint, import layers, types'
 	@echo 'make chaos   kill, stop and restart everything for five minutes     CHAOS_ARGS="--seed 7"'
+	@echo 'make soak    run processes for five minutes and see that nothing grows   SOAK_ARGS="--minutes 60"'
 	@echo 'make bench   run every benchmark'
 	@echo 'make .venv   install only              PYTHON=python3.12 picks the interpreter for a new .venv'
 	@echo 'The command is then .venv/bin/headway; after ". .venv/bin/activate" it is headway.'
@@ -35,6 +37,9 @@ check: $(INSTALLED)
 
 chaos: $(INSTALLED)
 	@.venv/bin/headway torture $(CHAOS_ARGS)
+
+soak: $(INSTALLED)
+	@.venv/bin/python -m benchmarks.soak $(SOAK_ARGS)
 
 bench: $(INSTALLED)
 	@set -e; for script in benchmarks/[!_]*.py; do \
