@@ -11,11 +11,12 @@ EXTRAS    := postgres,dev
 INSTALLED := .venv/installed-in
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos soak bench .venv
+.PHONY: help demo test test-pooled check chaos soak bench .venv
 
 help:
 	@echo 'make demo    watch a small ETL run             DEMO_ARGS="--for 20" ends it after 20 seconds'
 	@echo 'make test    run the tests on SQLite and PostgreSQL        TEST_ARGS="-k capacity" picks some'
+	@echo 'make test-pooled   the same tests of store and actors through PgBouncer (Debian: pgbouncer)'
 	@echo 'make check   format, lint, import layers, types'
 	@echo 'make chaos   kill, stop and restart everything for five minutes     CHAOS_ARGS="--seed 7"'
 	@echo 'make soak    run processes for five minutes and see that nothing grows   SOAK_ARGS="--minutes 60"'
@@ -28,6 +29,12 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TEST_ARGS)
+
+POOLED := tests/store tests/manager tests/dispatcher tests/runner
+
+test-pooled: export HEADWAY_TEST_PGBOUNCER = 1
+test-pooled: $(INSTALLED)
+	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(or $(TEST_ARGS),$(POOLED) -m postgresql)
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from tests.pgbouncer import create_schema, drop_schema, find_pgbouncer
 from tests.postgres_server import (
     PostgresServer,
     PostgresUnavailable,
@@ -55,14 +56,9 @@ def postgres_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 @pytest.fixture
 def postgres_url(postgres_database: str) -> Iterator[str]:
     """SQLAlchemy's URL of an empty PostgreSQL schema; all that is in it goes with the test."""
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
-        schema = Identifier(name := f"test_{os.urandom(6).hex()}")
-        connection.execute(SQL("CREATE SCHEMA {}").format(schema))
-        address = postgres_database.replace("postgresql:", "postgresql+psycopg:")
-        yield f"{address}&options=-csearch_path%3D{name}"
-        # A test that leaves a transaction open fails here instead of hanging.
-        connection.execute("SET lock_timeout = '10s'")
-        connection.execute(SQL("DROP SCHEMA {} CASCADE").format(schema))
+    name = f"test_{os.urandom(6).hex()}"
+    yield create_schema(postgres_database, name).replace("postgresql:", "postgresql+psycopg:")
+    drop_schema(postgres_database, name)
 
 
 @pytest.fixture
@@ -93,6 +89,15 @@ def own_server() -> Iterator[PostgresServer]:
     try:
         with private_server(durable=True) as server:
             yield server
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def pgbouncer_is_there() -> None:
+    """For tests that start one; others go through it only if they are told to."""
+    try:
+        find_pgbouncer()
     except PostgresUnavailable as reason:
         pytest.skip(str(reason))
 

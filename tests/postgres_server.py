@@ -6,7 +6,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from headway.torture.postgres import (
@@ -17,6 +17,9 @@ from headway.torture.postgres import (
     private_server,
     run_as,
 )
+from tests.pgbouncer import find_pgbouncer, in_front, pgbouncer
+
+ROOT = Path(__file__).parents[1]
 
 __all__ = ["PostgresServer", "PostgresUnavailable", "private_server", "shared_server"]
 
@@ -34,7 +37,10 @@ def shared_server(run: Path) -> Iterator[str]:
         if not (run / "postgres.url").exists():
             find_programs()
             find_account()
-            keeper = run_as(None, [sys.executable, "-P", __file__, str(run)])
+            if in_front():
+                find_pgbouncer()
+            python = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-P"]
+            keeper = run_as(None, [*python, "-m", "tests.postgres_server", str(run)])
             if keeper.returncode != 0:
                 raise RuntimeError(keeper.stderr)
         fcntl.flock(start, fcntl.LOCK_UN)
@@ -43,7 +49,7 @@ def shared_server(run: Path) -> Iterator[str]:
 
 def keep_server(run: Path) -> None:
     """Start a server, return to whoever asked for it, and stay behind until its users are gone."""
-    with private_server() as server:
+    with private_server() as server, pgbouncer(server) if in_front() else nullcontext():
         (run / "postgres.url").write_text(server.url())
         if os.fork():
             os._exit(0)

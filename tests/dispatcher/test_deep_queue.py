@@ -15,7 +15,7 @@ from headway.observe import Observer
 from headway.servers.local import LocalServer
 from headway.store.engine import Store
 from headway.store.tables import work_queue
-from tests.store.test_hot_verbs import GENERIC
+from tests.store.test_hot_verbs import generic
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +30,7 @@ WRITTEN = text("SELECT pg_stat_force_next_flush()")
 @pytest.fixture
 def deep(postgres_url: str) -> Iterator[Store]:
     """As many queued entries and groups as the benchmark has, under generic plans."""
-    store = Store(postgres_url + GENERIC)
+    store = Store(generic(postgres_url))
     fill_groups(store, ENTRIES, GROUPS, cap=None)
     queue_all(store)
     yield store

@@ -6,6 +6,7 @@ Where a test is of the lock itself it runs on PostgreSQL alone: SQLite has one w
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,6 +26,7 @@ from headway.store.tables import manifest, manifest_state
 from headway.store.transaction import Transaction
 from headway.wakeups import Role
 from tests.builders import Recorder, Scene, eventually, names
+from tests.pgbouncer import create_schema, drop_schema
 from tests.store.factories import at_once
 
 ROUNDS = 10
@@ -138,21 +140,19 @@ def test_a_server_that_was_not_the_leader_tries_again_at_its_next_poll(
 
 
 def test_two_deployments_in_one_database_lead_at_the_same_time(
-    on_postgresql: tuple[Scene, Store],
+    on_postgresql: tuple[Scene, Store], postgres_database: str
 ) -> None:
     scene, _ = on_postgresql
-    with scene.store.writing() as tx:
-        name = tx.connection.execute(text("SELECT current_schema()")).scalar_one()
-        tx.connection.execute(text(f"CREATE SCHEMA {name}_other"))
+    name = f"other_{os.urandom(6).hex()}"
+    address = create_schema(postgres_database, name)
     try:
-        with Scene(f"{scene.url}_other") as other:
+        with Scene(address) as other:
             declare(other)
             with scene.store.leading(Lock.MANAGE) as leader:
                 assert leader is not None
                 assert other.manage().queued == MANY
     finally:
-        with scene.store.writing() as tx:
-            tx.connection.execute(text(f"DROP SCHEMA {name}_other CASCADE"))
+        drop_schema(postgres_database, name)
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["commit", "rollback"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import psycopg
@@ -10,6 +11,7 @@ import pytest
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.tables import schema, schema_version
+from tests.pgbouncer import create_schema, direct
 from tests.store.factories import Clock
 
 EMPTY_ALL = ";".join(
@@ -27,9 +29,8 @@ def clock() -> Clock:
 @pytest.fixture(scope="session")
 def migrated_postgres_url(postgres_database: str) -> str:
     """A PostgreSQL schema that was migrated once for all tests of this process."""
-    with psycopg.connect(postgres_database, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA contract")
-    address = f"{postgres_database}&options=-csearch_path%3Dcontract"
+    name = f"contract_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    address = create_schema(postgres_database, name)
     store = Store(address)
     migrate(store)
     store.close()
@@ -40,7 +41,7 @@ def migrated_postgres_url(postgres_database: str) -> str:
 def emptied_postgres_url(migrated_postgres_url: str) -> Iterator[str]:
     """The same, without the rows of the test before: far quicker than thirty new tables."""
     yield migrated_postgres_url
-    with psycopg.connect(migrated_postgres_url, autocommit=True) as connection:
+    with psycopg.connect(direct(migrated_postgres_url), autocommit=True) as connection:
         # A test that leaves a transaction open fails here instead of hanging.
         connection.execute("SET lock_timeout = '10s'")
         connection.execute(EMPTY_ALL.encode())

@@ -12,6 +12,7 @@ from sqlalchemy.exc import StatementError
 from headway.store.engine import Lock, Store
 from headway.store.migrate import migrate
 from headway.store.tables import audit
+from tests.pgbouncer import with_setting
 from tests.store.factories import NOON, Clock, declare, finish, started, state_of
 
 LAST_MICROSECOND = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
@@ -72,7 +73,7 @@ def test_without_a_clock_postgresql_says_what_time_it_is(postgres_url: str) -> N
 
 
 def test_the_time_zone_of_a_session_changes_no_moment(postgres_url: str) -> None:
-    store = Store(postgres_url + "%20-cTimeZone%3DAsia/Kolkata")
+    store = Store(with_setting(postgres_url, "TimeZone", "Asia/Kolkata"))
     migrate(store)
     with store.writing() as tx:
         row = {"at": NOON, "actor": "me", "action": "look", "subject": "time"}

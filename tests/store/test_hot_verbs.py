@@ -35,12 +35,17 @@ from headway.store.tables import execution, manifest_group, manifest_state, sche
 from headway.store.tables import work_queue as queue_table
 from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
+from tests.pgbouncer import with_setting
 from tests.store.factories import COMPLETED, ME, NOON, Clock, a_manifest, declare, entry_for
 
 TIMES = 50
-GENERIC = "%20-cplan_cache_mode%3Dforce_generic_plan"
 WORK = Share(frozenset({"work"}))
 NAMES = [f"extract-{number}" for number in range(3)]
+
+
+def generic(url: str) -> str:
+    """The same database under generic plans."""
+    return with_setting(url, "plan_cache_mode", "force_generic_plan")
 
 
 @pytest.fixture(
@@ -53,7 +58,8 @@ NAMES = [f"extract-{number}" for number in range(3)]
 def hot_store(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Store]:
     fixture = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     url = str(request.getfixturevalue(fixture))
-    store = Store(url + GENERIC * request.param.endswith("generic"), clock=clock, durable=False)
+    address = generic(url) if request.param.endswith("generic") else url
+    store = Store(address, clock=clock, durable=False)
     migrate(store)
     yield store
     store.close()
@@ -143,7 +149,7 @@ def test_the_look_of_the_dispatcher_fifty_times_on_one_connection(hot_store: Sto
 @pytest.fixture
 def crowded(postgres_url: str, clock: Clock) -> Iterator[Store]:
     """A few thousand rows of everything on PostgreSQL, statistics included."""
-    store = Store(postgres_url + GENERIC, clock=clock)
+    store = Store(generic(postgres_url), clock=clock)
     migrate(store)
     items = [a_manifest(f"extract-{number}") for number in range(3000)]
     ids = list(declare(store, *items).values())
