@@ -8,6 +8,12 @@ from headway.store.engine import Store
 from headway.wakeups import EVERY_ROLE, Role, WakeUps
 
 LISTEN_PULSE = 1.0
+# Between two looks whether there still is a pooler that nothing can be heard through.
+DEAF_PAUSE = 3600.0
+DEAF = (
+    "a pooler between this process and PostgreSQL keeps notifications from it: what other "
+    "processes have to tell is found by polling"
+)
 
 
 def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]], None]:
@@ -26,10 +32,14 @@ def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]],
     return announce
 
 
-def listen(store: Store, wakeups: WakeUps, stopping: Callable[[], bool]) -> float:
+def listen(
+    store: Store, wakeups: WakeUps, observer: Observer, stopping: Callable[[], bool]
+) -> float:
     """Wake the loops of this process for whatever is announced, until *stopping*.
 
-    >>> listen(store, WakeUps(), lambda: False)  # doctest: +SKIP
+    Returns how long to wait before listening again.
+
+    >>> listen(store, WakeUps(), Observer(), lambda: False)  # doctest: +SKIP
     """
     unheard = EVERY_ROLE  # whatever was announced before this connection listened
     for topic in notifications.listen(store, LISTEN_PULSE):
@@ -37,6 +47,9 @@ def listen(store: Store, wakeups: WakeUps, stopping: Callable[[], bool]) -> floa
             break
         wakeups.wake_here(*unheard, *_roles_of(topic))
         unheard = frozenset()
+    else:
+        observer.emit("service.pooled", advice=DEAF)
+        return DEAF_PAUSE
     return 0.0
 
 

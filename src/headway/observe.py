@@ -114,6 +114,7 @@ LEVELS = {
     "service.unhealthy": logging.ERROR,
     "service.worn_out": logging.ERROR,
     "service.healthy": logging.WARNING,
+    "service.pooled": logging.INFO,
 }
 
 

@@ -289,7 +289,7 @@ class Service:
         return min(PULSE, self._turns.orphan_pause, *asked)
 
     def _listen(self) -> float:
-        return listen(self.store, self._wakeups, lambda: self._stopping)
+        return listen(self.store, self._wakeups, self.app.observer, lambda: self._stopping)
 
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:

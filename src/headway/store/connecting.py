@@ -3,9 +3,10 @@
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from headway.store.ended_sessions import take_for_an_outage
+from headway.store.poolers import note_poolers
 
 # A server that is gone without a word is noticed within about 15 seconds.
 CONNECT_ARGUMENTS = {
@@ -24,6 +25,14 @@ def postgresql_engine(url: URL, connections: int) -> Engine:
         url, pool_size=connections, max_overflow=0, connect_args=CONNECT_ARGUMENTS
     )
     take_for_an_outage(engine)
+    note_poolers(engine)
+    return engine
+
+
+def listening_engine(url: URL) -> Engine:
+    """Connections that wait for notifications: each is opened for that and closed afterwards."""
+    engine = create_engine(url, poolclass=NullPool, connect_args=CONNECT_ARGUMENTS)
+    note_poolers(engine)
     return engine
 
 

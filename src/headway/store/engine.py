@@ -12,14 +12,14 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, select, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import NullPool
 
 from headway.errors import DatabaseUnavailable
-from headway.store.connecting import CONNECT_ARGUMENTS, postgresql_engine, sqlite_engine
+from headway.store.connecting import listening_engine, postgresql_engine, sqlite_engine
 from headway.store.joining import begin_writing, own_connection
+from headway.store.poolers import check_schema_arrives, with_advice
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
 from headway.store.types import Instant
@@ -107,9 +107,12 @@ class Store:
         try:
             with self._reader.connect() as connection:
                 connection.execute(text("SELECT 1"))
+                if self.on_postgresql:
+                    check_schema_arrives(connection, self.url)
         except DBAPIError as error:
             first = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-            raise DatabaseUnavailable(f"cannot open {shown(self.url)}: {first[0]}") from error
+            refusal = with_advice(first[0])
+            raise DatabaseUnavailable(f"cannot open {shown(self.url)}: {refusal}") from error
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -188,8 +191,7 @@ class Store:
     @contextmanager
     def listening(self) -> Iterator[Connection]:
         """A connection of its own outside transactions, to wait for notifications."""
-        engine = create_engine(self.url, poolclass=NullPool, connect_args=CONNECT_ARGUMENTS)
-        with engine.connect() as connection:
+        with listening_engine(self.url).connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:

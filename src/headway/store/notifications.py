@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import text
 
 from headway.store.engine import Store
+from headway.store.poolers import is_pooled
 from headway.store.transaction import Transaction
 
 # One channel per schema: two headways in one database do not wake each other.
@@ -31,8 +32,10 @@ def notify_at_commit(tx: Transaction) -> None:
 
 
 def listen(store: Store, seconds: float) -> Iterator[str | None]:
-    """Yield each topic as it arrives, and None at least every *seconds*."""
+    """Yield each topic as it arrives, and None at least every *seconds*; nothing from a pooler."""
     with store.listening() as connection:
+        if is_pooled(connection):
+            return
         channel = connection.execute(text(f"SELECT {CHANNEL}")).scalar_one()
         connection.exec_driver_sql(f'LISTEN "{channel}"')
         driver = connection.connection.driver_connection
