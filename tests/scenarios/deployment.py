@@ -14,6 +14,7 @@ from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.builders import PATIENCE, eventually
 
+ROOT = Path(__file__).parents[2]
 FAR_APART = {
     "HEADWAY_MANAGER_POLLING_INTERVAL": "10m",
     "HEADWAY_DISPATCHER_POLLING_INTERVAL": "10m",
@@ -33,17 +34,22 @@ class Deployment:
         self.history = History(self.store)
 
     def start(
-        self, *arguments: str, jobs: int = 2, settings: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        jobs: int = 2,
+        settings: Mapping[str, str] | None = None,
+        app: str = "jobs:hw",
     ) -> subprocess.Popen[bytes]:
-        """``headway run jobs:hw`` with these arguments and HEADWAY_ variables."""
+        """``headway run`` of an app of this folder with these arguments and HEADWAY_ variables."""
         environment = {
             **os.environ,
             **(settings or {}),
             "HEADWAY_DATABASE_URL": self.url,
             "SCENARIO_FOLDER": str(self.folder),
             "SCENARIO_COUNT": str(jobs),
+            "PYTHONPATH": str(ROOT),
         }
-        command = [sys.executable, "-m", "headway", "run", "jobs:hw", *arguments]
+        command = [sys.executable, "-m", "headway", "run", app, *arguments]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 command, cwd=Path(__file__).parent, env=environment, stdout=log, stderr=log
