@@ -60,15 +60,19 @@ def torture(
     typer.echo(f"seed {chosen}")
     found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation), keep)
     typer.echo(_summary(found))
-    broken = breaches(found)
+    _judge(found)
+
+
+def _judge(found: Facts) -> None:
+    broken, seed = breaches(found), found.plan.seed
     for name, told in broken.items():
         typer.echo(f"BROKEN {name}: {len(told)}")
         for sentence in told[:SHOWN]:
             typer.echo(f"  {sentence}")
     if broken:
-        typer.echo(f"seed {chosen}: {len(broken)} of {len(INVARIANTS)} invariants do not hold")
+        typer.echo(f"seed {seed}: {len(broken)} of {len(INVARIANTS)} invariants do not hold")
         raise typer.Exit(FAILURE)
-    typer.echo(f"seed {chosen}: all {len(INVARIANTS)} invariants hold")
+    typer.echo(f"seed {seed}: all {len(INVARIANTS)} invariants hold")
 
 
 def _simulate(stories: int) -> None:
