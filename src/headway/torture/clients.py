@@ -13,6 +13,7 @@ from headway.torture.application import Work
 from headway.torture.evidence import Notebook
 from headway.torture.plan import Plan
 
+PATIENCE = 0.2
 LONG = 8.0
 
 
@@ -81,6 +82,7 @@ class Client:
             entry = ask()
         except (*TRANSIENT, HeadwayError):
             self._notes.note("unanswered", number)
+            time.sleep(PATIENCE)  # whoever hammers a database that is away only wastes his wishes
             return None
         self._notes.note("accepted", number, entry or "-")
         return int(entry) if entry else None
