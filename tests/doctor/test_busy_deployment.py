@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+
+import pytest
 
 from headway import Run, every
 from headway.doctor.examination import SECOND_LOOK
 from headway.service import Service
+from headway.store import examining_definitions as definitions
 from headway.store.engine import Store
+from headway.store.tables import manifest_state
+from headway.store.transaction import Transaction
 from tests.builders import Recorder, Scene
-from tests.doctor.examining import found
+from tests.doctor.examining import change, declare, found
 
 EXAMINATIONS = 12
 
@@ -36,6 +42,28 @@ def test_a_healthy_busy_deployment_gives_no_finding(database_url: str) -> None:
         finally:
             service.stop()
     assert SECOND_LOOK > 2.0, "longer than the sweep of orphans"
+
+
+def test_a_wake_up_taken_between_two_statements_is_no_finding(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is gone when it is looked for, and a moment before the manifest was still asleep."""
+    declare(scene, "load")
+    scene.cycle()
+    look_for, taken = definitions.about_to_be_woken, []
+
+    def fall_asleep_and_be_woken(_seconds: float = 0.0) -> None:
+        change(scene, manifest_state, wake_at=None)
+        scene.wake("load")
+
+    def look_after_the_manager(tx: Transaction, manifest_ids: Collection[int]) -> set[int]:
+        taken.append(scene.manage().candidates)
+        return look_for(tx, manifest_ids)
+
+    fall_asleep_and_be_woken()
+    monkeypatch.setattr(definitions, "about_to_be_woken", look_after_the_manager)
+    told = found(scene, wait=fall_asleep_and_be_woken)
+    assert "sleeping-too-long" not in told and taken
 
 
 def activate(run: Run) -> None:

@@ -123,8 +123,8 @@ class Doctor:
 
     @contextmanager
     def reading(self) -> Iterator[Look]:
-        """A look that changes nothing."""
-        with self._store.reading() as tx:
+        """A look that changes nothing, at one moment: nothing is seen half done."""
+        with self._store.picturing() as tx:
             yield self._at(tx)
 
     @contextmanager

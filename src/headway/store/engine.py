@@ -121,6 +121,15 @@ class Store:
             yield self._transaction(connection)
 
     @contextmanager
+    def picturing(self) -> Iterator[Transaction]:
+        """A transaction that only reads, and sees the same moment in all its statements."""
+        engine = self._reader
+        if self.on_postgresql:  # on SQLite every transaction does
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with engine.begin() as connection:
+            yield self._transaction(connection)
+
+    @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that commits at the end of the block and rolls back on an error."""
         with self._writer.begin() as connection:

@@ -34,6 +34,7 @@ from headway.torture.postgres import PostgresServer, private_server
 PENDING, IN_PROGRESS = ExecutionState.PENDING, ExecutionState.IN_PROGRESS
 CALM = 90.0
 SAMPLE_PAUSE = 0.1
+SHOWN = 5
 
 Say = Callable[[str], None]
 
@@ -170,7 +171,11 @@ def _gathered(
 def _ailments(store: Store, hw: Headway) -> tuple[str, ...]:
     """What the doctor finds while everybody is still there."""
     found = Doctor(store, hw.settings).examine().findings
-    return tuple(one.sentence for one in found if one.severity is Severity.ERROR)
+    return tuple(
+        f"{one.sentence} {'; '.join(one.rows[:SHOWN])}"
+        for one in found
+        if one.severity is Severity.ERROR
+    )
 
 
 def _connections(store: Store) -> int:
