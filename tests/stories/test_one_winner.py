@@ -91,13 +91,25 @@ def start_one_each(scene: Scene, owners: list[str]) -> list[Execution]:
 
 @pytest.mark.story(16)
 @pytest.mark.parametrize("analyzed", [True, False], ids=["statistics", "no statistics"])
+@pytest.mark.parametrize(
+    ("count", "limit"),
+    [
+        pytest.param(1000, 7, id="a thousand"),
+        pytest.param(
+            100_000,
+            50,
+            id="a hundred thousand",
+            marks=[pytest.mark.long, pytest.mark.timeout(600)],
+        ),
+    ],
+)
 def test_no_claim_takes_more_than_it_asked_for(
-    scene: Scene, others: list[Store], analyzed: bool
+    scene: Scene, others: list[Store], analyzed: bool, count: int, limit: int
 ) -> None:
-    count, limit = 1000, 7
     with scene.store.writing() as tx:
-        entries = [NewEntry("work", Source.AD_HOC, "null") for _ in range(count)]
-        work_queue.dispatch(tx, work_queue.enqueue(tx, entries))
+        for _ in range(0, count, 1000):
+            entries = [NewEntry("work", Source.AD_HOC, "null") for _ in range(1000)]
+            work_queue.dispatch(tx, work_queue.enqueue(tx, entries))
         if analyzed:
             tx.connection.execute(text("ANALYZE"))
 
@@ -120,11 +132,12 @@ def test_no_claim_takes_more_than_it_asked_for(
 
 @pytest.mark.story(21)
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_parents_that_end_together_start_their_child_once(
     scene: Scene, others: list[Store]
 ) -> None:
     """Fan-ins of two to eight parents, whose ends are let go at one moment."""
-    children, rounds = (70, 4) if scene.store.on_postgresql else (35, 1)
+    children, rounds = (70, 15) if scene.store.on_postgresql else (35, 1)
     families = declare_fan_ins(scene, children)
     for number in range(1, rounds + 1):
         queue_and_dispatch(scene)
