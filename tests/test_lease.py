@@ -37,7 +37,13 @@ class Kept:
             lambda own_id: this_process(own_id, ["worker"], ["work"], 2, Routing()),
             running=lambda: ["load-users"],
             on_lost=self.given_up.append,
+            on_cut_off=self._stop_exclusive,
         )
+        self.exclusive = [7]
+
+    def _stop_exclusive(self) -> list[int]:
+        stopped, self.exclusive = self.exclusive, []
+        return stopped
 
     def ids(self) -> list[str]:
         return [row["id"] for row in rows_of(self.store, server)]
@@ -98,6 +104,36 @@ def test_whoever_is_buried_gives_everything_up_and_comes_back_as_another(kept: K
     assert kept.ids() == [kept.keeper.id]
     [told] = kept.events.wait_for("server.dead")
     assert told.fields == {"owner": dead, "again": kept.keeper.id, "jobs": ["load-users"]}
+
+
+def test_whoever_cannot_renew_for_most_of_its_lease_stops_what_must_not_overlap(kept: Kept) -> None:
+    kept.keeper.register()
+    passes(kept.keeper, 2.3)
+    assert 0 < kept.keeper.look_at_contact() <= LEASE.total_seconds() / 10
+    assert kept.exclusive == [7], "the lease is not nearly over"
+    passes(kept.keeper, 2.5)
+    kept.keeper.look_at_contact()
+    kept.keeper.look_at_contact()
+    [told] = kept.events.named("server.cut_off")
+    assert (told.fields["owner"], told.fields["executions"]) == (kept.keeper.id, [7])
+    assert 2.5 <= told.fields["seconds"] < 30
+
+
+def test_a_lease_counts_from_before_its_renewal_was_sent(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the answer takes: the database may have renewed it at once."""
+    kept.keeper.register()
+    renew, sent = leases.renew, time.monotonic()
+
+    def answer_late(*arguments: object) -> bool:
+        monkeypatch.setattr(time, "monotonic", lambda: sent + 2.9)
+        return renew(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(leases, "renew", answer_late)
+    kept.keeper.beat()
+    kept.keeper.look_at_contact()
+    assert kept.events.named("server.cut_off"), "though it was renewed this very moment"
 
 
 def break_down(tx: Transaction, *arguments: object) -> None:

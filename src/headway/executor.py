@@ -119,6 +119,7 @@ class Executor:
             ),
             running=lambda: self._deliveries.running() if self._deliveries else [],
             on_lost=self._change_owner,
+            on_cut_off=lambda: self._deliveries.cancellations.cut_off() if self._deliveries else [],
         )
 
     def _change_owner(self, own_id: str) -> None:

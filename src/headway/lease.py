@@ -23,6 +23,9 @@ ON_SQLITE = timedelta(seconds=30)  # one writer at a time: a beat may have to wa
 
 BEATS_PER_LEASE = 5
 LATE = 1 / 3
+# Early enough to stop before the lease is over and another server takes the jobs.
+CUT_OFF = 4 / 5
+LOOKS_PER_LEASE = 20
 LONGEST_RETRY_PAUSE = 1.0
 
 
@@ -36,6 +39,8 @@ class LeaseKeeper:
 
     *describe* presents the process under an id, *running* names its jobs, and *on_lost* is told
     the new id before that is registered: by then, nothing may go on in the old one's name.
+    *on_cut_off* is asked to stop what must not go on once the lease is nearly over and nobody knows
+    about it, and returns what that was.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class LeaseKeeper:
         describe: Callable[[str], ServerProcess],
         running: Callable[[], Sequence[str]],
         on_lost: Callable[[str], None],
+        on_cut_off: Callable[[], Sequence[int]] = list,
     ) -> None:
         self.id = new_id()
         self.lease = lease
@@ -54,27 +60,32 @@ class LeaseKeeper:
         self._describe = describe
         self._running = running
         self._on_lost = on_lost
+        self._on_cut_off = on_cut_off
         self._pause = lease.total_seconds() / BEATS_PER_LEASE
         self._last = time.monotonic()
         self.renewed_at = datetime.now(UTC)
         self._registered = False
         self._loop = Loop("beat", self.beat, observer)
+        self._contact = Loop("contact", self.look_at_contact, observer)
 
     def start(self) -> None:
         """Register, and begin to renew."""
         self.register()
         self._loop.start()
+        self._contact.start()
 
     def register(self) -> None:
         """Say that this process lives, under the id it has now."""
+        sent = time.monotonic()
         with self._store.writing() as tx:
             leases.register(tx, self._describe(self.id), self.lease)
         self._registered = True
-        self._renewed()
+        self._renewed(sent)
 
     def stop(self) -> None:
         """End the lease; nothing may be owned any more."""
         self._loop.stop()
+        self._contact.stop()
         if not self._registered:
             return
         try:
@@ -87,6 +98,7 @@ class LeaseKeeper:
 
     def beat(self) -> float:
         """Renew once, or come back; returns the seconds until the next beat."""
+        sent = time.monotonic()
         try:
             with self._store.unclocked(writing=True) as tx:
                 renewed = leases.renew(tx, self.id, self.lease)
@@ -96,11 +108,26 @@ class LeaseKeeper:
         except TRANSIENT as error:
             self._observer.emit("loop.failed", loop="beat", error=told(error))
             return min(self._pause, LONGEST_RETRY_PAUSE)
-        self._renewed()
+        if renewed:  # else it has registered, and that is when the new lease began
+            self._renewed(sent)
         return self._pause
 
-    def _renewed(self) -> None:
-        self._last = time.monotonic()
+    def look_at_contact(self) -> float:
+        """Have what must not overlap stopped if the lease cannot be renewed for too long.
+
+        Not part of the beat, which hangs with the database; returns the seconds until the next.
+        """
+        silent = time.monotonic() - self._last
+        if silent > self.lease.total_seconds() * CUT_OFF and (stopped := self._on_cut_off()):
+            executions = list(stopped)
+            self._observer.emit(
+                "server.cut_off", owner=self.id, seconds=silent, executions=executions
+            )
+        return self.lease.total_seconds() / LOOKS_PER_LEASE
+
+    def _renewed(self, sent: float) -> None:
+        """By the moment it was *sent*: the lease began when the database read it, not later."""
+        self._last = sent
         self.renewed_at = datetime.now(UTC)
 
     def _tell_if_late(self) -> None:

@@ -103,6 +103,7 @@ LEVELS = {
     "execution.refused": logging.WARNING,
     "execution.stuck": logging.WARNING,
     "server.buried": logging.WARNING,
+    "server.cut_off": logging.WARNING,
     "server.dead": logging.WARNING,
     "server.late": logging.WARNING,
     "manifest.dead_lettered": logging.WARNING,

@@ -199,6 +199,7 @@ class Service:
             ),
             running=lambda: self._pool.running() if self._pool else [],
             on_lost=lambda own_id: self._pool.change_owner(own_id) if self._pool else None,
+            on_cut_off=lambda: self._pool.cancellations.cut_off() if self._pool else [],
         )
 
     def _build_pool(self) -> WorkerPool:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from headway import Headway
 from headway.definition.registry import Registry
 from headway.errors import DefinitionError, UnknownWorkflow
 from headway.workflow import Workflow
@@ -207,3 +208,19 @@ def test_two_spellings_of_one_name_are_one_workflow() -> None:
     registry = Registry()
     registry.register("caf\u00e9", (extract,), Run)
     assert registry.find("cafe\u0301").name == "caf\u00e9"
+
+
+@pytest.mark.parametrize("flag", ["keep_output", "stop_when_cut_off"])
+def test_a_flag_is_true_or_false_and_the_same_everywhere(flag: str) -> None:
+    hw = Headway()
+    wish: dict[str, Any] = {flag: True}
+    hw.workflow("load", **wish)(extract)
+    hw.workflow("load", **wish)(extract)
+    assert getattr(hw.registry.find("load"), flag) is True
+    with pytest.raises(DefinitionError, match=f"already registered with another .*{flag}="):
+        hw.workflow("load")(extract)
+    wrong: dict[str, Any] = {flag: "yes"}
+    with pytest.raises(DefinitionError) as refused:
+        hw.workflow("other", **wrong)
+    told = f"{flag} = 'yes': must be True or False; for example {flag}=True"
+    assert str(refused.value) == told

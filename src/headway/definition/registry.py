@@ -32,6 +32,7 @@ class RegisteredWorkflow:
     input_type: InputType
     isolation: Isolation | None = None
     keep_output: bool = False
+    stop_when_cut_off: bool = False
 
     @property
     def name(self) -> str:
@@ -66,6 +67,7 @@ class Registry:
         isolation: Isolation | None = None,
         *,
         keep_output: bool = False,
+        stop_when_cut_off: bool = False,
     ) -> RegisteredWorkflow:
         """Make a workflow known; one function needs no name, a chain of steps does.
 
@@ -80,11 +82,11 @@ class Registry:
         workflow: Workflow[Any] = Workflow(given, functions, context_type)
         if isolation is not None:
             _check_importable(workflow)
+        wishes = (isolation, keep_output, stop_when_cut_off)
         if known := self._by_name.get(workflow.name):
             _unless_other_code(known, workflow)
-            return _unless_run_otherwise(known, isolation, keep_output)
-        input_type = _input_type(workflow)
-        registered = RegisteredWorkflow(workflow, input_type, isolation, keep_output)
+            return _unless_run_otherwise(known, wishes)
+        registered = RegisteredWorkflow(workflow, _input_type(workflow), *wishes)
         self._by_name[workflow.name] = registered
         if len(functions) == 1:
             self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
@@ -181,12 +183,13 @@ def _unless_other_code(known: RegisteredWorkflow, wanted: Workflow[Any]) -> Regi
 
 
 def _unless_run_otherwise(
-    known: RegisteredWorkflow, isolation: Isolation | None, keep_output: bool
+    known: RegisteredWorkflow, wishes: tuple[Isolation | None, bool, bool]
 ) -> RegisteredWorkflow:
-    if (known.isolation, known.keep_output) != (isolation, keep_output):
+    if (known.isolation, known.keep_output, known.stop_when_cut_off) != wishes:
         raise DefinitionError(
             f"workflow name = {known.name!r}: is already registered with another isolated=, "
-            "max_memory= or keep_output=; write the same in both places, for example isolated=True"
+            "max_memory=, keep_output= or stop_when_cut_off=; write the same in both places, for "
+            "example isolated=True"
         )
     return known
 

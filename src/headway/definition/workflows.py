@@ -1,10 +1,11 @@
 """Registering workflows: ``hw.workflow`` as decorator and as call."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeVar, overload
 
-from headway.definition.registry import Registry
-from headway.domain.isolation import Isolation, asked_for
+from headway.definition.registry import RegisteredWorkflow, Registry
+from headway.domain.isolation import asked_for
 from headway.domain.text import shown
 from headway.errors import DefinitionError
 from headway.run import Run
@@ -33,6 +34,7 @@ class Workflows:
         isolated: bool = False,
         max_memory: int | str | None = None,
         keep_output: bool = False,
+        stop_when_cut_off: bool = False,
     ) -> Workflow[Run]: ...
 
     @overload
@@ -44,6 +46,7 @@ class Workflows:
         isolated: bool = False,
         max_memory: int | str | None = None,
         keep_output: bool = False,
+        stop_when_cut_off: bool = False,
     ) -> Callable[[F], F]: ...
 
     def workflow(
@@ -55,13 +58,16 @@ class Workflows:
         isolated: bool = False,
         max_memory: int | str | None = None,
         keep_output: bool = False,
+        stop_when_cut_off: bool = False,
     ) -> Any:
         """Register a workflow: a decorated function, or a name with a chain of steps.
 
         A step takes the previous step's value and, if a parameter is annotated :class:`Run`, the
         run it belongs to. Sync and async steps mix freely. With *isolated*, every run gets a
         process of its own, which is killed if it does not stop in time, and may use at most
-        *max_memory*. With *keep_output*, what the last step returns is kept as JSON.
+        *max_memory*. With *keep_output*, what the last step returns is kept as JSON. With
+        *stop_when_cut_off*, a run is stopped when its worker cannot reach the database for so
+        long that another one may start it.
 
         >>> from headway import Headway
         >>> hw = Headway()
@@ -71,28 +77,31 @@ class Workflows:
         'import'
         """
         isolation = asked_for(isolated, max_memory)
-        if not isinstance(keep_output, bool):
-            raise DefinitionError(
-                f"keep_output = {shown(keep_output)}: must be True or False; for example "
-                "keep_output=True"
-            )
+        wishes: Any = {"keep_output": keep_output, "stop_when_cut_off": stop_when_cut_off}
+        for name, wish in wishes.items():
+            _check_flag(name, wish)
+        register: Callable[..., RegisteredWorkflow] = partial(
+            self.registry.register, context_type=Run, isolation=isolation, **wishes
+        )
         if steps is not None:
-            return self.registry.register(
-                name_or_function, steps, Run, isolation, keep_output=keep_output
-            ).workflow
+            return register(name_or_function, steps).workflow
         if callable(name_or_function):
-            return self._register(None, name_or_function, isolation, keep_output)
+            return _registered(register, None, name_or_function)
         if name_or_function is None or isinstance(name_or_function, str):
-            return lambda function: self._register(
-                name_or_function, function, isolation, keep_output
-            )
+            return partial(_registered, register, name_or_function)
         raise DefinitionError(
             f"hw.workflow takes a function or a name, not {type_name(type(name_or_function))}; "
             "write @hw.workflow, or @hw.workflow('extract-users')"
         )
 
-    def _register(
-        self, name: str | None, function: F, isolation: Isolation | None, keep_output: bool
-    ) -> F:
-        self.registry.register(name, (function,), Run, isolation, keep_output=keep_output)
-        return function
+
+def _registered(register: Callable[..., RegisteredWorkflow], name: str | None, function: F) -> F:
+    register(name, (function,))
+    return function
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise DefinitionError(
+            f"{name} = {shown(value)}: must be True or False; for example {name}=True"
+        )

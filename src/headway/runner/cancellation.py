@@ -15,6 +15,7 @@ class StopReason(StrEnum):
     TIMEOUT = "timeout"
     SHUTDOWN = "shutdown"
     NOT_OURS = "not_ours"
+    CUT_OFF = "cut_off"
 
 
 class Cancellation:
@@ -27,7 +28,8 @@ class Cancellation:
     <StopReason.TIMEOUT: 'timeout'>
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stop_when_cut_off: bool = False) -> None:
+        self.stop_when_cut_off = stop_when_cut_off
         self.reason: StopReason | None = None
         self.asked_at: float | None = None
         self._lock = threading.Lock()
@@ -91,9 +93,10 @@ class CancellationRegistry:
     def __init__(self) -> None:
         self._handles: dict[int, Cancellation] = {}
 
-    def register(self, execution_id: int) -> Cancellation:
+    def register(self, execution_id: int, *, stop_when_cut_off: bool = False) -> Cancellation:
         """Make a handle for a run that is about to start."""
-        handle = self._handles[execution_id] = Cancellation()
+        handle = Cancellation(stop_when_cut_off=stop_when_cut_off)
+        self._handles[execution_id] = handle
         return handle
 
     def unregister(self, execution_id: int) -> None:
@@ -111,6 +114,22 @@ class CancellationRegistry:
         """Ask several runs to stop."""
         for execution_id in execution_ids:
             self.try_cancel(execution_id, reason)
+
+    def cut_off(self) -> list[int]:
+        """Ask the runs to stop that must not go on unwatched; returns those not asked before.
+
+        >>> registry = CancellationRegistry()
+        >>> handle, other = registry.register(7, stop_when_cut_off=True), registry.register(8)
+        >>> registry.cut_off(), registry.cut_off(), other.requested
+        ([7], [], False)
+        """
+        asked = [
+            key
+            for key, handle in list(self._handles.items())
+            if handle.stop_when_cut_off and not handle.requested
+        ]
+        self.cancel_all(asked, StopReason.CUT_OFF)
+        return asked
 
     def give_up_on(self, execution_ids: Iterable[int]) -> None:
         """Have several runs end as what they were asked to stop for, whatever still goes on."""

@@ -33,7 +33,7 @@ def stopped(step: str, reason: StopReason | None, error: BaseException) -> Outco
     >>> stopped("load", StopReason.SHUTDOWN, RuntimeError()).state
     <ExecutionState.HANDED_BACK: 'handed_back'>
     """
-    if reason in (StopReason.SHUTDOWN, StopReason.NOT_OURS):
+    if reason in (StopReason.SHUTDOWN, StopReason.NOT_OURS, StopReason.CUT_OFF):
         return Outcome(ExecutionState.HANDED_BACK)
     _, message, traceback = describe_exception(error)
     if reason is StopReason.TIMEOUT:

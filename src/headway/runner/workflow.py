@@ -97,7 +97,9 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
     execution, registered = state.execution, state.registered
     if execution is None or registered is None:
         return state
-    handle = env.cancellations.register(execution.id)
+    handle = env.cancellations.register(
+        execution.id, stop_when_cut_off=registered.stop_when_cut_off
+    )
     watch = StepWatch(env, execution, handle)
     env.observer.emit("execution.started", **execution.told())
     try:

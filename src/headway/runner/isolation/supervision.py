@@ -29,7 +29,7 @@ from headway.runner.threads import happens, in_daemon_thread
 from headway.workflow import Workflow
 
 # Somebody else may be running it already, or will be as soon as this worker has stopped.
-HASTE = {StopReason.NOT_OURS: 0.0, StopReason.SHUTDOWN: 0.5}
+HASTE = {StopReason.NOT_OURS: 0.0, StopReason.CUT_OFF: 0.0, StopReason.SHUTDOWN: 0.5}
 
 
 @dataclass(frozen=True)
