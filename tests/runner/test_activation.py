@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -171,3 +172,29 @@ def test_a_parent_that_lost_its_execution_activates_nothing(scene: Scene) -> Non
     scene.cycle()
     assert len(caught) == 1 and given == []
     assert scene.history.queued() == []
+
+
+def test_a_child_triggered_for_later_is_not_busy(scene: Scene) -> None:
+    given = family(scene, lambda run: assert_taken(run.activate("bronze-0", 1)))
+    scene.trigger("bronze-0", scheduled_at=scene.clock.now + timedelta(hours=9))
+    scene.cycle()
+    scene.cycle()
+    assert sorted(given) == [0, 1]
+
+
+def assert_taken(taken: int) -> None:
+    assert taken == 1
+
+
+def test_what_is_held_stays_held_behind_an_activation_that_is_queued(scene: Scene) -> None:
+    def act(run: Run) -> None:
+        assert [run.activate("bronze-0", number) for number in (1, 2)] == [1, 1]
+
+    given = family(scene, act, "keep")
+    scene.cycle()
+    scene.trigger("bronze-0", priority=31)
+    scene.cycle()
+    assert (given, scene.history.executions("bronze-0")[0].source) == ([0], Source.TRIGGER)
+    run_all(scene)
+    assert given == [0, 1, 2]
+    assert scene.ended(ExecutionState.FAILED) == []

@@ -7,17 +7,19 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import and_, exists, select, update
 
 from headway.domain.execution import ExecutionState
 from headway.domain.manifest import WhenBusy
 from headway.domain.work_queue import EntryStatus, Source
 from headway.store.edges import parents_seen
-from headway.store.eligibility import OVERLAPPING, QUEUED, SINGLE_FLIGHT, live_run
+from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, holds_back, live_run
 from headway.store.tables import dependency, execution, manifest, manifest_group, work_queue
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 
 HELD = work_queue.c.status == word(EntryStatus.HELD)
+
+waiting = work_queue.alias("waiting")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def find_children(
     is_child = exists().where(
         dependency.c.child_id == manifest.c.id, dependency.c.parent_id == parent_id
     )
-    queued = exists().where(work_queue.c.manifest_id == manifest.c.id, QUEUED)
+    queued = exists().where(work_queue.c.manifest_id == manifest.c.id, holds_back(tx))
     alone, beside = (live_run(manifest.c.id, kind) for kind in (SINGLE_FLIGHT, OVERLAPPING))
     statement = (
         select(
@@ -134,7 +136,15 @@ def _row(tx: Transaction, one: Activation, status: EntryStatus) -> dict[str, Any
 
 
 def release_held(tx: Transaction, manifest_ids: Iterable[int]) -> int:
-    """Queue what was held for children that are free now; called by what frees them."""
-    free = HELD & among(tx, work_queue.c.manifest_id, manifest_ids)
+    """Queue what was held for children that are free now; called by what frees them.
+
+    Behind an activation that still waits for its turn it stays held.
+    """
+    waits = exists().where(
+        waiting.c.manifest_id == work_queue.c.manifest_id,
+        waiting.c.status == word(EntryStatus.QUEUED),
+        waiting.c.source == word(Source.ACTIVATION),
+    )
+    free = and_(HELD, among(tx, work_queue.c.manifest_id, manifest_ids), ~waits)
     statement = update(work_queue).where(free).values(status=word(EntryStatus.QUEUED))
     return tx.connection.execute(statement).rowcount

@@ -54,6 +54,13 @@ def ready(one: NamedFromClause) -> ColumnElement[bool]:
     return and_(queued(one), text(f"NOT {one.name}.delayed"))
 
 
+def holds_back(tx: Transaction) -> ColumnElement[bool]:
+    """Whether a queued entry keeps its manifest from being queued once more: automatic entries do,
+    of those somebody asked for only what may run now."""
+    automatic = work_queue.c.source.in_([word(source) for source in sorted(AUTOMATIC)])
+    return and_(QUEUED, or_(automatic, _is_due(tx, work_queue)))
+
+
 def in_order(one: FromClause) -> tuple[ColumnElement[Any], ...]:
     """How the entries of one group stand."""
     return (one.c.priority.desc(), one.c.created_at, one.c.id)

@@ -24,10 +24,9 @@ from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.schedule import Never, Schedule
 from headway.domain.time_options import TimeOptions
-from headway.domain.work_queue import AUTOMATIC, EntryStatus
 from headway.errors import HeadwayError
 from headway.store.edges import edges_of, read_edges
-from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, live_run
+from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, holds_back, live_run
 from headway.store.manifest_rows import retry_of, schedule_of, time_of
 from headway.store.overlapping import later, running_for, seen_by_runs
 from headway.store.tables import (
@@ -186,16 +185,7 @@ def _runs_alone() -> ColumnElement[bool]:
 
 
 def _queued_work(tx: Transaction) -> ColumnElement[bool]:
-    """Automatic entries hold the schedule back; of the manual ones only those runnable now."""
-    automatic = work_queue.c.source.in_([word(source) for source in sorted(AUTOMATIC)])
-    runnable = or_(work_queue.c.scheduled_at.is_(None), work_queue.c.scheduled_at <= tx.now)
-    return exists().where(
-        and_(
-            work_queue.c.manifest_id == manifest.c.id,
-            work_queue.c.status == word(EntryStatus.QUEUED),
-            or_(automatic, runnable),
-        )
-    )
+    return exists().where(work_queue.c.manifest_id == manifest.c.id, holds_back(tx))
 
 
 def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
