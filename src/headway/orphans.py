@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from headway.domain.retry import RetryPolicy
 from headway.observe import Observer
 from headway.store import leases, outcomes
 from headway.store.engine import Store
@@ -35,8 +36,16 @@ class OrphanSweep:
     2
     """
 
-    def __init__(self, store: Store, own: Leased, max_crashes: int, observer: Observer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        own: Leased,
+        max_crashes: int,
+        observer: Observer,
+        backoff: RetryPolicy = outcomes.BACKOFF,
+    ) -> None:
         self._store = store
+        self._backoff = backoff
         self._own = own
         self._max_crashes = max_crashes
         self._observer = observer
@@ -46,7 +55,7 @@ class OrphanSweep:
         with self._store.briefly() as tx:
             buried = leases.bury(tx, self._own.id, self._own.lease)
         with self._store.briefly() as tx:
-            ended, dead_lettered = outcomes.end_orphans(tx, self._max_crashes)
+            ended, dead_lettered = outcomes.end_orphans(tx, self._max_crashes, self._backoff)
         for owner in buried:
             self._observer.emit("server.buried", owner=owner)
         for one in ended:

@@ -10,12 +10,14 @@ from headway.errors import DefinitionError, HeadwayError, JobCancelled, NoParent
 
 _LONGEST_DELAY = timedelta(days=3653)
 
+ActivateMany = Callable[[Iterable[tuple[str, Any]], int], int]
+
 
 def _ignore(fraction: float, note: str | None) -> None:
     """Nobody watches a run made by hand."""
 
 
-def _orphan(activations: Iterable[tuple[str, Any]]) -> int:
+def _orphan(activations: Iterable[tuple[str, Any]], max_attempts: int) -> int:
     raise NoParentRunError
 
 
@@ -42,7 +44,7 @@ class Run:
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("headway.run"))
     _report: Callable[[float, str | None], None] = field(default=_ignore, repr=False)
     _is_cancelled: Callable[[], bool] = field(default=_never, repr=False)
-    _activate_many: Callable[[Iterable[tuple[str, Any]]], int] = field(default=_orphan, repr=False)
+    _activate_many: ActivateMany = field(default=_orphan, repr=False)
 
     @property
     def fencing_token(self) -> int:
@@ -70,25 +72,28 @@ class Run:
         if self.cancelled:
             raise JobCancelled("this run was asked to stop")
 
-    def activate(self, external_id: str, input: Any = None) -> int:
+    def activate(self, external_id: str, input: Any = None, *, max_attempts: int = 1) -> int:
         """Let a dormant dependent of this manifest run with *input*; see :meth:`activate_many`.
 
         >>> Run(execution_id=7, workflow="load").activate("bronze-users")
         Traceback (most recent call last):
         headway.errors.NoParentRunError: this run belongs to no manifest, so it has no dormant ...
         """
-        return self._activate_many([(external_id, input)])
+        return self._activate_many([(external_id, input)], max_attempts)
 
-    def activate_many(self, activations: Iterable[tuple[str, Any]]) -> int:
+    def activate_many(
+        self, activations: Iterable[tuple[str, Any]], *, max_attempts: int = 1
+    ) -> int:
         """Let dormant dependents of this manifest run, each with its own input; all or none.
 
         Returns how many will run: a dependent that is queued or running already is passed over,
-        unless it was declared to keep, replace or reject the activation (``when_busy``).
+        unless it was declared to keep, replace or reject the activation (``when_busy``). One that
+        fails is tried again after its backoff, *max_attempts* times in all.
 
         >>> def queue_changed(tables: list[str], run: Run) -> None:
         ...     run.activate_many((f"bronze-{table}", table) for table in tables)
         """
-        return self._activate_many(activations)
+        return self._activate_many(activations, max_attempts)
 
     def progress(self, fraction: float, note: str | None = None) -> None:
         """Say how far this run has come, from 0 to 1, for everyone who watches it.

@@ -243,7 +243,8 @@ class Service:
             )
             yield self._wakeable(Role.DISPATCHER, lambda: self._turns.dispatch(dispatcher))
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
-            orphans = OrphanSweep(self.store, self._keeper, settings.max_crashes, observer)
+            crashes, backoff = settings.max_crashes, settings.retry_policy
+            orphans = OrphanSweep(self.store, self._keeper, crashes, observer, backoff)
             yield Loop("orphans", lambda: self._turns.end_orphans(orphans), observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)

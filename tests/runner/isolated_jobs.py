@@ -108,7 +108,7 @@ async def await_for_ever(place: Place) -> None:
 
 
 def activate(place: Place, run: Run) -> None:
-    place.note("took", run.activate_many([("later", place)]))
+    place.note("took", run.activate_many([("later", place)], max_attempts=4))
 
 
 def activate_nobody(place: Place, run: Run) -> None:

@@ -167,15 +167,19 @@ class Headway(Workflows):
         input: Any = NOT_GIVEN,
         *,
         delay: timedelta | None = None,
+        max_attempts: int = 1,
         connection: Any = None,
     ) -> None:
         """Queue a run of a manifest now or after *delay*, with its own input or another one.
 
+        If it fails, it is tried again after the manifest's backoff, *max_attempts* times in all.
         With *connection*, a SQLAlchemy connection or session, it joins the caller's transaction.
 
         >>> hw.trigger("extract-users", delay=timedelta(minutes=30))  # doctest: +SKIP
         """
-        self.runtime.trigger(external_id, input, delay=delay, connection=connection)
+        self.runtime.trigger(
+            external_id, input, delay=delay, max_attempts=max_attempts, connection=connection
+        )
 
     def trigger_group(self, group: str, *, connection: Any = None) -> int:
         """Queue a run of every enabled manifest of a group, dependents aside.
@@ -186,14 +190,22 @@ class Headway(Workflows):
         return self.runtime.trigger_group(group, connection=connection)
 
     def enqueue(
-        self, workflow: Reference, input: Any = None, *, priority: int = 0, connection: Any = None
+        self,
+        workflow: Reference,
+        input: Any = None,
+        *,
+        priority: int = 0,
+        max_attempts: int = 1,
+        connection: Any = None,
     ) -> int:
         """Queue a single run of a workflow without any manifest; returns the entry's id.
 
         >>> hw.enqueue("extract", "users")  # doctest: +SKIP
         7
         """
-        return self.runtime.enqueue(workflow, input, priority=priority, connection=connection)
+        return self.runtime.enqueue(
+            workflow, input, priority=priority, max_attempts=max_attempts, connection=connection
+        )
 
     def cancel(
         self,

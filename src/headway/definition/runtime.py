@@ -22,12 +22,13 @@ from headway.definition.making import Batch, Item, Maker, checked_once
 from headway.definition.options import DependentOptions, ScheduleOptions
 from headway.definition.registry import Reference, Registry
 from headway.definition.terms import Made
+from headway.domain.attempts import checked_attempts
 from headway.domain.declaration import Declaration
 from headway.domain.dependencies import DependsOn, parents_of
 from headway.domain.manifest import Group
 from headway.domain.schedule import Once, Schedule
 from headway.domain.text import shown
-from headway.domain.work_queue import NewEntry, Source
+from headway.domain.work_queue import NewEntry, Source, checked_delay
 from headway.errors import (
     CreatedMeanwhile,
     DefinitionError,
@@ -40,7 +41,6 @@ from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
 from headway.store.transaction import Transaction
 
-LONGEST_DELAY = timedelta(days=3653)
 NOT_GIVEN: Any = object()
 
 
@@ -72,12 +72,15 @@ class Runtime:
         input: Any = NOT_GIVEN,
         *,
         delay: timedelta | None = None,
+        max_attempts: int = 1,
         connection: Any = None,
     ) -> None:
         """Queue a run of a manifest, with its own input or another one, now or after *delay*."""
+        later = checked_delay(external_id, delay)
+        attempts = checked_attempts(external_id, max_attempts)
         with self._joined(connection) as tx:
             text = None if input is NOT_GIVEN else self._encoded(tx, external_id, input)
-            if not triggers.trigger(tx, external_id, _checked_delay(external_id, delay), text):
+            if not triggers.trigger(tx, external_id, later, text, attempts):
                 raise ManifestNotFound(external_id)
 
     def _encoded(self, tx: Transaction, external_id: str, input: Any) -> str:
@@ -95,7 +98,13 @@ class Runtime:
         return queued
 
     def enqueue(
-        self, workflow: Reference, input: Any = None, *, priority: int = 0, connection: Any = None
+        self,
+        workflow: Reference,
+        input: Any = None,
+        *,
+        priority: int = 0,
+        max_attempts: int = 1,
+        connection: Any = None,
     ) -> int:
         """Queue a single run of a workflow without any manifest; returns the entry's id."""
         registered = self._registry.find(workflow)
@@ -105,14 +114,16 @@ class Runtime:
             input=registered.input_type.encode(input, registered.name),
             input_type=registered.input_type.name,
             priority=priority,
+            max_attempts=checked_attempts(registered.name, max_attempts),
         )
         with self._joined(connection) as tx:
             return work_queue.enqueue(tx, [entry])[0]
 
-    def rerun(self, execution_id: int, *, connection: Any = None) -> int:
+    def rerun(self, execution_id: int, *, max_attempts: int = 1, connection: Any = None) -> int:
         """Queue what an execution ran once more, with the same input; returns the entry's id."""
+        attempts = checked_attempts(f"execution {shown(execution_id)}", max_attempts)
         with self._joined(connection) as tx:
-            entry = triggers.rerun(tx, execution_id) if _may_be_id(execution_id) else None
+            entry = triggers.rerun(tx, execution_id, attempts) if _may_be_id(execution_id) else None
             if entry is None:
                 raise ExecutionNotFound(execution_id)
         return entry
@@ -274,14 +285,3 @@ def _check_group(group: str, values: Mapping[str, Any]) -> None:
             f"group {shown(group)}: enabled = {shown(checked.enabled)}: must be True or False; "
             "for example enabled=False"
         )
-
-
-def _checked_delay(external_id: str, delay: timedelta | None) -> timedelta | None:
-    if delay is None:
-        return None
-    if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= LONGEST_DELAY:
-        raise DefinitionError(
-            f"{external_id}: delay = {shown(delay)}: must be a timedelta from 0 to 10 years; "
-            "for example timedelta(minutes=30)"
-        )
-    return delay

@@ -122,10 +122,9 @@ class JobDispatcher:
         try:
             server.submit(execution_ids)
         except Exception as error:
+            attempts, backoff = self._settings.max_dispatch_attempts, self._settings.retry_policy
             with self._store.writing() as tx:
-                refused = outcomes.take_back(
-                    tx, execution_ids, self._settings.max_dispatch_attempts, repr(error)
-                )
+                refused = outcomes.take_back(tx, execution_ids, attempts, repr(error), backoff)
             self._observer.emit(
                 "dispatch.refused", task_server=name, count=len(refused), error=repr(error)
             )

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from headway.doctor.findings import Check, Severity, page_by_page
+from headway.doctor.findings import Check, Look, Severity, page_by_page
 from headway.store import examining_ids
 from headway.store import examining_work as work
 from headway.store.outcomes import end_orphans
@@ -10,13 +10,19 @@ from headway.store.outcomes import end_orphans
 SWEEP = timedelta(seconds=2)
 A_WHILE = timedelta(minutes=1)
 
+
+def _end_orphans(look: Look) -> int:
+    ended, _ = end_orphans(look.tx, look.settings.max_crashes, look.settings.retry_policy)
+    return len(ended)
+
+
 ORPHANS = Check(
     "orphans",
     Severity.ERROR,
     "These runs belong to a server that is gone, and nobody has ended them.",
     "they end as WorkerLost and their entries are queued again",
     find=lambda look: work.orphans(look.tx, look.ago(look.lease + SWEEP)),
-    repair=page_by_page(lambda look: len(end_orphans(look.tx, look.settings.max_crashes)[0])),
+    repair=page_by_page(_end_orphans),
     twice=True,
 )
 QUEUED_TWICE = Check(

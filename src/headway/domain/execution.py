@@ -132,7 +132,8 @@ class Execution:
     """One attempt, live or finished. Its id is the epoch handed to user code as fencing token.
 
     ``crashes`` counts the workers lost to earlier attempts of the same entry; ``task_server`` is
-    where the dispatcher has sent it.
+    where the dispatcher has sent it. ``max_attempts`` is how often its entry is tried by itself;
+    what the manager tries again has one attempt for each entry.
     """
 
     id: int
@@ -161,6 +162,7 @@ class Execution:
     output: str | None
     task_server: str = LOCAL
     parents_seen: str | None = None
+    max_attempts: int = 1
 
     @property
     def idempotency_key(self) -> str:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from headway.domain.routing import LOCAL
+from headway.domain.text import shown
+from headway.errors import DefinitionError
 
 PRIORITY_MIN = 0
 PRIORITY_MAX = 31
+LONGEST_DELAY = timedelta(days=3653)
 
 
 class Source(StrEnum):
@@ -136,3 +139,19 @@ def entry_priority(group_priority: int, boost: int = 0) -> int:
     (21, 31)
     """
     return min(group_priority + boost, PRIORITY_MAX)
+
+
+def checked_delay(external_id: str, delay: timedelta | None) -> timedelta | None:
+    """*delay* if an entry may be queued for so much later, else an error saying why not.
+
+    >>> checked_delay("extract-users", timedelta(minutes=30))
+    datetime.timedelta(seconds=1800)
+    """
+    if delay is None:
+        return None
+    if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= LONGEST_DELAY:
+        raise DefinitionError(
+            f"{external_id}: delay = {shown(delay)}: must be a timedelta from 0 to 10 years; "
+            "for example timedelta(minutes=30)"
+        )
+    return delay

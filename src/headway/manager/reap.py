@@ -41,7 +41,7 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
         return state
     at_work = servers.claimed_since(env.tx, limit)
     served = servers.living_workers(env.tx).workflows if at_work else frozenset[str]()
-    reaped = outcomes.fail_stale_pending(env.tx, limit, still_served=served)
+    reaped = outcomes.fail_stale_pending(env.tx, limit, served, env.settings.retry_policy)
     return replace(state, reaped_pending=tuple(reaped))
 
 
@@ -49,7 +49,8 @@ def reap_stale_in_progress(state: ManagerState, env: ManagerEnv) -> ManagerState
     """Fail runs that had time enough to end, and to stop when asked to."""
     now, settings = env.tx.now, env.settings
     stale = [run.execution_id for run in state.running if is_stale(run, now, settings)]
-    reaped = outcomes.fail_stale_in_progress(env.tx, stale) if stale else []
+    backoff = settings.retry_policy
+    reaped = outcomes.fail_stale_in_progress(env.tx, stale, backoff) if stale else []
     return replace(state, reaped_in_progress=tuple(reaped))
 
 

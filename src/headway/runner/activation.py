@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from headway.definition.registry import Registry
+from headway.domain.attempts import checked_attempts
 from headway.domain.execution import Execution
 from headway.domain.manifest import DORMANT, WhenBusy
 from headway.domain.work_queue import EntryStatus, entry_priority
@@ -37,9 +39,10 @@ class Activations:
         self._execution = execution
         self._boost = boost
 
-    def activate_many(self, wanted: Iterable[tuple[str, Any]]) -> int:
+    def activate_many(self, wanted: Iterable[tuple[str, Any]], max_attempts: int = 1) -> int:
         """Activate each named dependent with its input; returns how many will run."""
         inputs = _by_name(wanted)
+        attempts = checked_attempts("activate", max_attempts)
         if self._execution.manifest_id is None:
             raise NoParentRunError
         if not inputs:
@@ -49,7 +52,7 @@ class Activations:
                 raise JobCancelled("this run is no longer ours, so it activates nothing")
             children = activation.find_children(tx, self._execution.manifest_id, inputs)
             checked = [self._checked(name, children.get(name), inputs[name]) for name in inputs]
-            return _write(tx, checked)
+            return _write(tx, [replace(one, max_attempts=attempts) for one in checked])
 
     def _checked(self, external_id: str, child: Child | None, value: Any) -> Activation:
         if child is None:

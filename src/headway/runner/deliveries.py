@@ -104,8 +104,8 @@ class Deliveries(WorkerPool):
             if workflow is None or workflow in registry.names():
                 return None
             reason = f"{owner} does not know the workflow {workflow!r}"
-            attempts = self._settings.max_dispatch_attempts
-            returned = outcomes.take_back(tx, [execution_id], attempts, reason)
+            attempts, backoff = self._settings.max_dispatch_attempts, self._settings.retry_policy
+            returned = outcomes.take_back(tx, [execution_id], attempts, reason, backoff)
         for one in returned:
             self._observer.emit(f"execution.{one.state}", **one.told())
         return returned[0] if returned else None

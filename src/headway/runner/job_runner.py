@@ -63,7 +63,7 @@ class JobRunner:
         self._registry = registry
         self._observer = observer
         self._owner = owner
-        self._write = Recording(store, owner, observer)
+        self._write = Recording(store, owner, observer, settings.retry_policy)
         self._env = RunnerEnv(
             store=store,
             registry=registry,

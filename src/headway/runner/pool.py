@@ -145,7 +145,8 @@ class WorkerPool:
         await self._drain(watch)
 
     def _env_of(self, owner: str) -> RunnerEnv:
-        write = Recording(self._store, owner, self._observer)
+        backoff = self._settings.retry_policy
+        write = Recording(self._store, owner, self._observer, backoff)
         completions = Completions(partial(self._write, write), self._call_store, self._observer)
         note = partial(self._write_progress, owner)
         progress = ProgressWriter(self._loop, note, self._call_store)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from headway.domain.execution import Execution, Outcome
+from headway.domain.retry import RetryPolicy
 from headway.observe import Observer
 from headway.store import outcomes
 from headway.store.engine import TRANSIENT, Store
@@ -16,8 +17,11 @@ class Recording:
     tries again looks first: what is on record just so was written here.
     """
 
-    def __init__(self, store: Store, owner: str, observer: Observer) -> None:
+    def __init__(
+        self, store: Store, owner: str, observer: Observer, backoff: RetryPolicy = outcomes.BACKOFF
+    ) -> None:
         self._store = store
+        self._backoff = backoff
         self._owner = owner
         self._observer = observer
         self._uncertain: set[int] = set()
@@ -26,7 +30,7 @@ class Recording:
         """Record all of *ended* that is still the owner's."""
         try:
             with self._store.briefly() as tx:
-                recorded = outcomes.finish(tx, self._owner, ended)
+                recorded = outcomes.finish(tx, self._owner, ended, self._backoff)
                 recorded += self._written_before(tx, ended, recorded)
         except TRANSIENT:
             self._uncertain |= ended.keys()

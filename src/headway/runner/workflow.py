@@ -202,8 +202,8 @@ async def _run_elsewhere(
         keep_output=registered.keep_output,
     )
 
-    async def activate_many(wanted: tuple[tuple[str, Any], ...]) -> int:
-        return int(await env.call_store(_activate_many, env, execution, wanted))
+    async def activate_many(wanted: tuple[tuple[str, Any], ...], max_attempts: int) -> int:
+        return int(await env.call_store(_activate_many, env, execution, wanted, max_attempts))
 
     limits = Limits(timeout.total_seconds(), env.settings.cancel_grace.total_seconds())
     services = Services(watch.before_step, watch.report, activate_many)
@@ -216,11 +216,14 @@ def _timeout(env: RunnerEnv, execution_id: int) -> timedelta:
 
 
 def _activate_many(
-    env: RunnerEnv, execution: Execution, activations: Iterable[tuple[str, Any]]
+    env: RunnerEnv,
+    execution: Execution,
+    activations: Iterable[tuple[str, Any]],
+    max_attempts: int,
 ) -> int:
     boost = env.settings.dependent_priority_boost
     activating = Activations(env.store, env.registry, env.owner, execution, boost)
-    taken = activating.activate_many(activations)
+    taken = activating.activate_many(activations, max_attempts)
     env.on_queued()
     return taken
 

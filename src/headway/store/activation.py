@@ -46,6 +46,7 @@ class Activation:
     input: str
     input_type: str
     priority: int
+    max_attempts: int = 1
 
 
 def still_running(tx: Transaction, owner: str, execution_id: int) -> bool:
@@ -114,7 +115,12 @@ def activate(tx: Transaction, activations: Iterable[Activation], status: EntrySt
 
 def replace_held(tx: Transaction, one: Activation) -> None:
     """Hold this activation instead of the one held for its child so far."""
-    newer = {"input": one.input, "input_type": one.input_type, "created_at": tx.now}
+    newer = {
+        "input": one.input,
+        "input_type": one.input_type,
+        "max_attempts": one.max_attempts,
+        "created_at": tx.now,
+    }
     held = HELD & (work_queue.c.manifest_id == one.child.manifest_id)
     if tx.connection.execute(update(work_queue).where(held).values(newer)).rowcount == 0:
         activate(tx, [one], EntryStatus.HELD)
@@ -130,6 +136,7 @@ def _row(tx: Transaction, one: Activation, status: EntryStatus) -> dict[str, Any
         "source": Source.ACTIVATION.value,
         "status": status.value,
         "priority": one.priority,
+        "max_attempts": one.max_attempts,
         "created_at": tx.now,
         "parents_seen": one.child.parents_seen,
     }
@@ -138,7 +145,7 @@ def _row(tx: Transaction, one: Activation, status: EntryStatus) -> dict[str, Any
 def release_held(tx: Transaction, manifest_ids: Iterable[int]) -> int:
     """Queue what was held for children that are free now; called by what frees them.
 
-    Behind an activation that still waits for its turn it stays held.
+    Behind an activation that still waits, for its turn or its next attempt, it stays held.
     """
     waits = exists().where(
         waiting.c.manifest_id == work_queue.c.manifest_id,

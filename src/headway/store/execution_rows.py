@@ -38,6 +38,7 @@ def to_execution(row: Row[Any]) -> Execution:
         output=values.get("output"),
         task_server=row.task_server,
         parents_seen=row.parents_seen,
+        max_attempts=row.max_attempts,
     )
 
 

@@ -6,11 +6,11 @@ The guarded DELETE is the fence: the loser of a race gets no row back and does n
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, exists, select
 
+from headway.domain.attempts import Next, what_is_next
 from headway.domain.dead_letter import crash_reason
 from headway.domain.execution import (
     Execution,
@@ -21,9 +21,11 @@ from headway.domain.execution import (
     check_transition,
     crashed_too_often,
 )
+from headway.domain.retry import RetryPolicy
 from headway.domain.text import printable
 from headway.store import dead_letters
 from headway.store.activation import release_held
+from headway.store.attempts import Failed, queue_next
 from headway.store.dead_letters import NewDeadLetter
 from headway.store.delays import put_off
 from headway.store.edges import consume
@@ -41,16 +43,16 @@ TIMEOUT = "timeout"
 # What has dealt with the parent successes it saw.
 CONSUMING = frozenset({ExecutionState.COMPLETED, ExecutionState.CANCELLED})
 
-
-def handed_back(row: Any, outcome: Outcome) -> bool:
-    """Whether an attempt was given up unfinished, so that its entry is queued again."""
-    return outcome.state is ExecutionState.HANDED_BACK
+# What an entry waits by between its own attempts, unless its manifest or the settings say more.
+BACKOFF = RetryPolicy()
 
 
-def finish(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Execution]:
+def finish(
+    tx: Transaction, owner: str, outcomes: Mapping[int, Outcome], backoff: RetryPolicy = BACKOFF
+) -> list[Execution]:
     """Record how *owner*'s executions ended; returns those that were still *owner*'s."""
     mine = and_(among(tx, execution.c.id, outcomes), IN_PROGRESS, execution.c.owner == owner)
-    return _end(tx, mine, lambda row: outcomes[row.id])
+    return _end(tx, mine, lambda row: outcomes[row.id], backoff)
 
 
 def hand_back(tx: Transaction, owner: str, execution_ids: Iterable[int]) -> list[Execution]:
@@ -60,7 +62,11 @@ def hand_back(tx: Transaction, owner: str, execution_ids: Iterable[int]) -> list
 
 
 def take_back(
-    tx: Transaction, execution_ids: Iterable[int], max_dispatch_attempts: int, reason: str
+    tx: Transaction,
+    execution_ids: Iterable[int],
+    max_dispatch_attempts: int,
+    reason: str,
+    backoff: RetryPolicy = BACKOFF,
 ) -> list[Execution]:
     """Queue the entries of pending executions again, a little later: their server refused them.
 
@@ -74,8 +80,8 @@ def take_back(
         return Outcome(ExecutionState.FAILED, failure)
 
     pending = and_(among(tx, execution.c.id, execution_ids), PENDING)
-    taken = _end(tx, pending, outcome_of)
-    put_off(tx, [one.entry_id for one in taken])
+    taken = _end(tx, pending, outcome_of, backoff)
+    put_off(tx, [one.entry_id for one in taken if one.state is ExecutionState.HANDED_BACK])
     return taken
 
 
@@ -96,7 +102,10 @@ def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
 
 
 def fail_stale_pending(
-    tx: Transaction, dispatched_before: datetime, still_served: Collection[str] = ()
+    tx: Transaction,
+    dispatched_before: datetime,
+    still_served: Collection[str] = (),
+    backoff: RetryPolicy = BACKOFF,
 ) -> list[Execution]:
     """Fail what nobody picked up since *dispatched_before*, but nothing of *still_served*.
 
@@ -110,10 +119,12 @@ def fail_stale_pending(
     )
     served = and_(IS_LOCAL, among(tx, execution.c.workflow, still_served))
     stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, ~served)
-    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
+    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), backoff, wait=False)
 
 
-def fail_stale_in_progress(tx: Transaction, execution_ids: Iterable[int]) -> list[Execution]:
+def fail_stale_in_progress(
+    tx: Transaction, execution_ids: Iterable[int], backoff: RetryPolicy = BACKOFF
+) -> list[Execution]:
     """Fail runs that neither ended nor answered a cancellation in time."""
     failure = Failure(
         "ReapStaleInProgress",
@@ -121,10 +132,12 @@ def fail_stale_in_progress(tx: Transaction, execution_ids: Iterable[int]) -> lis
         "did not end within stale_in_progress_timeout",
     )
     stale = and_(among(tx, execution.c.id, execution_ids), IN_PROGRESS)
-    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), wait=False)
+    return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), backoff, wait=False)
 
 
-def end_orphans(tx: Transaction, max_crashes: int) -> tuple[list[Execution], list[Execution]]:
+def end_orphans(
+    tx: Transaction, max_crashes: int, backoff: RetryPolicy = BACKOFF
+) -> tuple[list[Execution], list[Execution]]:
     """End every run whose owner is buried; their entries are queued again, their crashes counted.
 
     One that has crashed *max_crashes* times is not queued again, and its manifest is dead-lettered.
@@ -132,9 +145,7 @@ def end_orphans(tx: Transaction, max_crashes: int) -> tuple[list[Execution], lis
     never comes back, so what is an orphan stays one, however late this statement is.
     """
     orphaned = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner))
-    ended = _end(
-        tx, orphaned, _orphaned, runs_again=partial(_starts_again, max_crashes), wait=False
-    )
+    ended = _end(tx, orphaned, _orphaned, backoff, max_crashes=max_crashes, wait=False)
     hopeless = {
         one.manifest_id: one
         for one in ended
@@ -160,11 +171,6 @@ def _orphaned(row: Any) -> Outcome:
     return Outcome(ExecutionState.FAILED, failure)
 
 
-def _starts_again(max_crashes: int, row: Any, outcome: Outcome) -> bool:
-    lost = outcome.failure is not None and outcome.failure.type == FailureCode.WORKER_LOST
-    return lost and not crashed_too_often(row.crashes, max_crashes)
-
-
 def written_by(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Execution]:
     """Those of *outcomes* that are on record just so in the name of *owner*.
 
@@ -186,8 +192,9 @@ def _end(
     tx: Transaction,
     chosen: ColumnElement[bool],
     outcome_of: Callable[[Any], Outcome],
+    backoff: RetryPolicy = BACKOFF,
     *,
-    runs_again: Callable[[Any, Outcome], bool] = handed_back,
+    max_crashes: int | None = None,
     wait: bool = True,
 ) -> list[Execution]:
     # The reapers do not wait: the manager may hold the state whoever is finishing needs next.
@@ -200,12 +207,30 @@ def _end(
     ended = _write_history(tx, outcomes)
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
     consume(tx, [row.parents_seen for row, outcome in outcomes if outcome.state in CONSUMING])
-    again = {row.id: row for row, outcome in outcomes if runs_again(row, outcome)}
-    crashed = {row.id for row, one in zip(rows, ended, strict=True) if one.lost}
-    requeue(tx, list(again.values()), crashed)
-    over = [row for row in rows if row.id not in again]
-    release_held(tx, {row.manifest_id for row in over if row.manifest_id is not None})
+    _go_on(tx, outcomes, backoff, max_crashes)
     return ended
+
+
+def _go_on(
+    tx: Transaction,
+    outcomes: Sequence[tuple[Any, Outcome]],
+    backoff: RetryPolicy,
+    max_crashes: int | None,
+) -> None:
+    """Queue again the entries that are not over, and what waited for the manifests that are free
+    now: one that waits for a later attempt leaves its manifest free meanwhile."""
+    then = {
+        row.id: what_is_next(outcome, row.attempt, row.max_attempts, row.crashes, max_crashes)
+        for row, outcome in outcomes
+    }
+    at_once = [row for row, _ in outcomes if then[row.id] in (Next.AT_ONCE, Next.AFTER_CRASH)]
+    requeue(tx, at_once, {row.id for row in at_once if then[row.id] is Next.AFTER_CRASH})
+    later = [
+        Failed(row, one.failure) for row, one in outcomes if then[row.id] is Next.AFTER_BACKOFF
+    ]
+    queue_next(tx, later, backoff)
+    free = {row.manifest_id for row, _ in outcomes} - {row.manifest_id for row in at_once} - {None}
+    release_held(tx, free)
 
 
 def _heeding_a_cancellation(row: Any, outcome: Outcome) -> Outcome:

@@ -38,6 +38,8 @@ class QueuedEntry:
     created_at: datetime
     scheduled_at: datetime | None
     scheduled_for: datetime | None
+    attempts: int
+    max_attempts: int
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ def _queued(row: Any) -> QueuedEntry:
         created_at=row.created_at,
         scheduled_at=row.scheduled_at,
         scheduled_for=row.scheduled_for,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
     )
 
 

@@ -10,8 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, insert, select, true, update
 
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.domain.work_queue import Source
+from headway.domain.work_queue import EntryStatus, Source
+from headway.store.activation import release_held
 from headway.store.edges import consume, parents_seen
+from headway.store.eligibility import QUEUED
 from headway.store.settling import SCHEDULED, lock_states, settled_until
 from headway.store.tables import (
     dead_letter,
@@ -48,7 +50,9 @@ def requeue(
     """
     resolved = _resolve(tx, _of_living(tx, letters), DeadLetterStatus.RETRIED, note)
     _forget_failures(tx, resolved)
-    entries = [_entry(tx, row, failed) for row, failed in _with_failures(tx, resolved)]
+    failures = _with_failures(tx, resolved)
+    _end_their_attempts(tx, failures, "its dead letter was requeued")
+    entries = [_entry(tx, row, failed) for row, failed in failures]
     if input is not None:
         entries = [entry | {"input": input} for entry in entries]
     made = {}
@@ -66,8 +70,10 @@ def acknowledge(tx: Transaction, letters: Letters, note: str | None) -> list[int
     resolved = _resolve(tx, _chosen(tx, letters), DeadLetterStatus.ACKNOWLEDGED, note)
     _forget_failures(tx, resolved)
     states = lock_states(tx, [row.manifest_id for row in resolved])
-    for row, failed in _with_failures(tx, resolved):
+    failures = _with_failures(tx, resolved)
+    for row, failed in failures:
         _count_as_dealt_with(tx, states[row.manifest_id], failed)
+    _end_their_attempts(tx, failures, "its dead letter was acknowledged")
     return [row.id for row in resolved]
 
 
@@ -133,6 +139,18 @@ def _with_failures(tx: Transaction, resolved: Sequence[Any]) -> list[tuple[Any, 
     statement = select(execution_history).where(among(tx, execution_history.c.id, ids))
     failed = {row.id: row for row in tx.connection.execute(statement)}
     return [(row, failed.get(row.execution_id)) for row in resolved]
+
+
+def _end_their_attempts(tx: Transaction, failures: Sequence[tuple[Any, Any]], reason: str) -> None:
+    """What failed may wait for an attempt of its own: the person has decided otherwise."""
+    entries = [failed.entry_id for _, failed in failures if failed is not None]
+    chosen = and_(QUEUED, among(tx, work_queue.c.id, entries))
+    tx.connection.execute(
+        update(work_queue)
+        .where(locked_in_order(work_queue, chosen))
+        .values(status=word(EntryStatus.CANCELLED), ended_at=tx.now, ended_reason=reason)
+    )
+    release_held(tx, [row.manifest_id for row, _ in failures])
 
 
 def _entry(tx: Transaction, row: Any, failed: Any) -> dict[str, Any]:

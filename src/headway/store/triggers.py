@@ -41,15 +41,20 @@ COLUMNS = (
     "scheduled_at",
     "parents_seen",
     "delayed",
+    "max_attempts",
 )
 
 
 def trigger(
-    tx: Transaction, external_id: str, delay: timedelta | None, input: str | None = None
+    tx: Transaction,
+    external_id: str,
+    delay: timedelta | None,
+    input: str | None = None,
+    max_attempts: int = 1,
 ) -> int:
     """Queue a run of this manifest, any number of times; returns how many manifests had the id."""
     chosen = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
-    return _queue(tx, chosen, delay, input)
+    return _queue(tx, chosen, delay, input, max_attempts)
 
 
 def trigger_group(tx: Transaction, group: str) -> int:
@@ -61,11 +66,15 @@ def trigger_group(tx: Transaction, group: str) -> int:
         manifest.c.enabled,
         manifest.c.schedule_kind.not_in([word(kind) for kind in DEPENDENTS]),
     )
-    return _queue(tx, chosen, None, None)
+    return _queue(tx, chosen)
 
 
 def _queue(
-    tx: Transaction, chosen: ColumnElement[bool], delay: timedelta | None, input: str | None
+    tx: Transaction,
+    chosen: ColumnElement[bool],
+    delay: timedelta | None = None,
+    input: str | None = None,
+    max_attempts: int = 1,
 ) -> int:
     entries: Select[Any] = select(
         manifest.c.id,
@@ -79,12 +88,13 @@ def _queue(
         literal(None if delay is None else tx.now + delay, Instant),
         parents_seen(tx, manifest.c.id),
         literal(delay is not None),
+        literal(max_attempts),
     ).where(chosen)
     statement = insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
     return len(tx.connection.execute(statement).all())
 
 
-def rerun(tx: Transaction, execution_id: int) -> int | None:
+def rerun(tx: Transaction, execution_id: int, max_attempts: int = 1) -> int | None:
     """Queue what an execution ran once more, with its input; returns the entry, if there is one."""
     of_nobody = executions.c.manifest_id.is_(None)
     again: Select[Any] = (
@@ -100,6 +110,7 @@ def rerun(tx: Transaction, execution_id: int) -> int | None:
             literal(None, Instant),
             parents_seen(tx, manifest.c.id),
             literal(False),
+            literal(max_attempts),
         )
         .select_from(executions.outerjoin(manifest, manifest.c.id == executions.c.manifest_id))
         .where(

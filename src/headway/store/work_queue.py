@@ -27,22 +27,14 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from headway.domain.execution import ExecutionState
 from headway.domain.routing import LOCAL
-from headway.domain.work_queue import (
-    EntryStatus,
-    NewEntry,
-)
+from headway.domain.work_queue import EntryStatus, NewEntry
 from headway.store.dead_letters import link_retries
 from headway.store.dispatchable import dispatchable as dispatchable
 from headway.store.edges import parents_seen
 from headway.store.eligibility import QUEUED
 from headway.store.engine import TRANSIENT
 from headway.store.rows import unnested
-from headway.store.tables import (
-    execution,
-    manifest,
-    manifest_group,
-    work_queue,
-)
+from headway.store.tables import execution, manifest, manifest_group, work_queue
 from headway.store.transaction import (
     Transaction,
     among,
@@ -267,12 +259,21 @@ def requeue(
     cancelled: nothing would dispatch them.
     """
     rows = [
-        {entry: getattr(row, name) for name, entry in FOLDED.items()}
+        folded_back(row)
         | {"attempts": row.attempt - 1, "crashes": row.crashes + (row.id in crashed)}
         for row in executions
     ]
-    if not rows:
-        return
+    if rows:
+        put_back(tx, rows)
+
+
+def folded_back(row: Any) -> dict[str, Any]:
+    """The entry an execution was made of."""
+    return {entry: getattr(row, name) for name, entry in FOLDED.items()}
+
+
+def put_back(tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
+    """Write entries under the ids they had; those of removed manifests end as cancelled."""
     tx.connection.execute(insert_or_ignore(tx, work_queue), rows)
     concerned = [row["manifest_id"] for row in rows if row["manifest_id"] is not None]
     removed = select(manifest.c.id).where(

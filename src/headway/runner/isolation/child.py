@@ -157,8 +157,8 @@ def _context(job: Job, worker: Worker, handle: Cancellation) -> Run:
     def report(fraction: float, note: str | None) -> None:
         worker.tell(Reported(fraction, note))
 
-    def activate_many(activations: Iterable[tuple[str, Any]]) -> int:
-        return int(worker.ask(Activating(tuple(activations))))
+    def activate_many(activations: Iterable[tuple[str, Any]], max_attempts: int) -> int:
+        return int(worker.ask(Activating(tuple(activations), max_attempts)))
 
     return Run(
         execution_id=job.execution_id,

@@ -52,6 +52,7 @@ class Activating:
     """The run activates dormant dependents; the answer says how many will run."""
 
     wanted: tuple[tuple[str, Any], ...]
+    max_attempts: int
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Services:
 
     before_step: Callable[[str], Awaitable[None]]
     report: Callable[[float, str | None], None]
-    activate_many: Callable[[tuple[tuple[str, Any], ...]], Awaitable[int]]
+    activate_many: Callable[[tuple[tuple[str, Any], ...], int], Awaitable[int]]
 
 
 def pickled(workflow: Workflow[Any]) -> bytes:
@@ -153,8 +153,8 @@ class Supervision:
                 case StepStarts(step):
                     self._step = step
                     await self._answer(self._services.before_step(step))
-                case Activating(wanted):
-                    await self._answer(self._services.activate_many(wanted))
+                case Activating(wanted, max_attempts):
+                    await self._answer(self._services.activate_many(wanted, max_attempts))
                 case Reported(fraction, note):
                     self._services.report(fraction, note)
                 case Logged(record):
