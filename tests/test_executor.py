@@ -9,14 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from headway import Headway, HeadwayError, Run
 from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.work_queue import NewEntry, Source
 from headway.executor import Executor
 from headway.store import leases, work_queue
-from headway.store.tables import server
-from tests.builders import PATIENCE, Scene
+from headway.store.tables import execution, server
+from tests.builders import PATIENCE, Scene, eventually
 from tests.store.factories import rows_of
 
 COMPLETED, HANDED_BACK = ExecutionState.COMPLETED, ExecutionState.HANDED_BACK
@@ -91,6 +92,96 @@ def test_what_was_not_sent_elsewhere_is_not_touched(scene: Scene) -> None:
         assert executor.run(999_999) is None
 
     assert scene.execution(local).state is ExecutionState.PENDING
+
+
+def crashed(scene: Scene, times: int, workflow: str) -> int:
+    """One that was delivered and has taken so many workers along."""
+    execution_id = delivered(scene, workflow)
+    with scene.store.writing() as tx:
+        chosen = update(execution).where(execution.c.id == execution_id)
+        tx.connection.execute(chosen.values(crashes=times))
+    return execution_id
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    let_go = threading.Event()
+    yield let_go
+    let_go.set()
+
+
+class Suspects:
+    """A run that has crashed and goes on until it is let go, and what ran in which order."""
+
+    def __init__(self, scene: Scene, held: threading.Event) -> None:
+        self.ran: list[str] = []
+        self.started = threading.Event()
+
+        def hold() -> None:
+            self.started.set()
+            assert held.wait(PATIENCE)
+            self.ran.append("held")
+
+        def note(run: Run) -> None:
+            self.ran.append(run.workflow)
+
+        scene.app.workflow("hold")(hold)
+        scene.app.workflow("other")(note)
+        scene.app.workflow("innocent")(note)
+
+
+def waits_for_room(executor: Executor) -> bool:
+    assert executor._deliveries is not None
+    return executor._deliveries._suspects.locked()
+
+
+@pytest.mark.parametrize(("crashes", "beside"), [(2, 1), (1, 2), (2, 2)])
+def test_a_run_on_its_last_chance_shares_its_process_with_no_other_suspect(
+    scene: Scene, held: threading.Event, crashes: int, beside: int
+) -> None:
+    suspects = Suspects(scene, held)
+    first, second = crashed(scene, crashes, "hold"), crashed(scene, beside, "other")
+    innocent = delivered(scene, "innocent")
+    with Executor(scene.app) as executor, ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(executor.run, first)]
+        assert suspects.started.wait(PATIENCE)
+        ends.append(threads.submit(executor.run, second))
+        eventually(lambda: waits_for_room(executor))
+        assert executor.run(innocent) is COMPLETED, "who never crashed waits for nobody"
+        assert scene.execution(second).state is ExecutionState.PENDING
+        held.set()
+        assert [end.result(PATIENCE) for end in ends] == [COMPLETED] * 2
+    assert suspects.ran == ["innocent", "held", "other"]
+
+
+def test_suspects_that_have_a_chance_left_run_side_by_side(
+    scene: Scene, held: threading.Event
+) -> None:
+    suspects = Suspects(scene, held)
+    first, second = crashed(scene, 1, "hold"), crashed(scene, 1, "other")
+    with Executor(scene.app) as executor, ThreadPoolExecutor(1) as threads:
+        end = threads.submit(executor.run, first)
+        assert suspects.started.wait(PATIENCE)
+        assert executor.run(second) is COMPLETED
+        held.set()
+        assert end.result(PATIENCE) is COMPLETED
+
+
+def test_who_closes_while_a_suspect_waits_leaves_it_to_others(
+    scene: Scene, held: threading.Event
+) -> None:
+    suspects = Suspects(scene, held)
+    first, second = crashed(scene, 1, "hold"), crashed(scene, 2, "other")
+    with ThreadPoolExecutor(2) as threads:
+        with Executor(scene.app) as executor:
+            threads.submit(executor.run, first)
+            assert suspects.started.wait(PATIENCE)
+            waiting = threads.submit(executor.run, second)
+            eventually(lambda: waits_for_room(executor))
+        with pytest.raises(HeadwayError, match="closed"):
+            waiting.result(PATIENCE)
+        held.set()
+    assert scene.execution(second).state is ExecutionState.PENDING
 
 
 def test_a_failure_is_recorded_like_any_other(scene: Scene) -> None:

@@ -10,6 +10,7 @@ from headway.domain.manifest import Group
 from headway.domain.routing import Routing, Share
 from headway.domain.work_queue import NewEntry, Source
 from headway.store import deliveries, executions, work_queue
+from headway.store.deliveries import Waiting
 from headway.store.engine import Store
 from tests.store.factories import ME, a_manifest, declare, entry_for
 
@@ -90,10 +91,10 @@ def test_fifty_deliveries_on_one_connection(store: Store) -> None:
             [entry] = work_queue.enqueue(tx, [NewEntry("train", Source.AD_HOC, "null")])
             [waiting] = work_queue.dispatch(tx, [entry], {entry: "gpu"}).values()
             assert executions.count_active(tx, []).local == 0
-            assert deliveries.workflow_of_waiting(tx, waiting) == "train"
+            assert deliveries.find_waiting(tx, waiting) == Waiting("train", 0)
             assert deliveries.claim_delivered(tx, ME, waiting, ["load"]) is None
             claimed = deliveries.claim_delivered(tx, ME, waiting, ["train"], {"train": "fit"})
             assert claimed is not None and claimed.running_step == "fit"
             assert deliveries.claim_delivered(tx, "other", waiting, ["train"]) is None
-            assert deliveries.workflow_of_waiting(tx, waiting) is None
+            assert deliveries.find_waiting(tx, waiting) is None
             tx.connection.exec_driver_sql("DELETE FROM headway_execution")

@@ -13,6 +13,9 @@ from headway.errors import HeadwayError
 from headway.runner.pool import WorkerPool
 from headway.runner.workflow import RunnerEnv
 from headway.store import deliveries, leases, outcomes
+from headway.store.deliveries import Waiting
+
+Taken = Execution | Waiting | None
 
 CLOSED = "this executor is closed and runs nothing more; deliver the execution elsewhere, or again"
 
@@ -42,6 +45,8 @@ class Deliveries(WorkerPool):
         super().__init__(*arguments, leased=True, **options)
         self._waiting: set[Future[ExecutionState | None]] = set()
         self._ending = threading.Lock()
+        self._suspects = asyncio.Lock()
+        self._room = asyncio.Event()
 
     def run(self, execution_id: int) -> ExecutionState | None:
         """Claim this execution and run it to its end; None if it was not waiting any more.
@@ -67,6 +72,11 @@ class Deliveries(WorkerPool):
             self._waiting.add(waiting)
         return waiting
 
+    def request_stop(self, grace: float | None = None) -> None:
+        """Take nothing more, not even what waits for others to end."""
+        super().request_stop(grace)
+        self._tell_loop(self._room.set)
+
     def stop(self) -> None:
         """Stop like any pool; who delivered too late for the loop to notice waits no longer."""
         super().stop()
@@ -83,27 +93,59 @@ class Deliveries(WorkerPool):
         return await self._track(self._claim_and_run(self._env, execution_id))
 
     async def _claim_and_run(self, env: RunnerEnv, execution_id: int) -> ExecutionState | None:
-        found: Execution | None = await self._claim(self._take, env.owner, execution_id)
-        if found is None or found.state is not ExecutionState.IN_PROGRESS:
-            return found.state if found else None
-        self._running[execution_id] = found
-        return await self._run(env, found)
+        found = await self._try_to_claim(env, execution_id)
+        if isinstance(found, Waiting):
+            env, found = await self._claim_suspect(execution_id, found.crashes)
+        if not isinstance(found, Execution):
+            return None
+        started = found.state is ExecutionState.IN_PROGRESS
+        return await self._run(env, found) if started else found.state
 
-    def _take(self, owner: str, execution_id: int) -> Execution | None:
-        """Claim it, or send it back if this process does not know its workflow."""
+    async def _claim_suspect(self, execution_id: int, crashes: int) -> tuple[RunnerEnv, Taken]:
+        """Wait until it may share this process with those that run, and claim it then.
+
+        One after another, so that of two that must not meet neither overlooks the other. It may
+        have been run elsewhere by then, and this process may have got another name.
+        """
+        async with self._suspects:
+            while not self._suspicion.admits(crashes, self._crashes()):
+                self._room.clear()
+                await self._room.wait()
+                if self._stopping:
+                    raise HeadwayError(CLOSED)
+            return self._env, await self._try_to_claim(self._env, execution_id, crashes)
+
+    async def _try_to_claim(self, env: RunnerEnv, execution_id: int, crashes: int = 0) -> Taken:
+        found: Taken = await self._claim(self._take, env.owner, execution_id, crashes)
+        if isinstance(found, Execution) and found.state is ExecutionState.IN_PROGRESS:
+            self._running[execution_id] = found
+        return found
+
+    def _crashes(self) -> list[int]:
+        return [one.crashes for one in self._running.values()]
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        super()._ended(task)
+        self._room.set()
+
+    def _take(self, owner: str, execution_id: int, crashes: int) -> Taken:
+        """Claim it, or send it back if this process does not know its workflow.
+
+        One that has taken more workers along than *crashes* is left waiting.
+        """
         registry = self._registry
         with self._store.briefly() as tx:
             if not leases.hold(tx, owner):
                 raise NotLeased(owner)
             claimed = deliveries.claim_delivered(
-                tx, owner, execution_id, registry.names(), registry.first_steps()
+                tx, owner, execution_id, registry.names(), registry.first_steps(), crashes
             )
             if claimed is not None:
                 return claimed
-            workflow = deliveries.workflow_of_waiting(tx, execution_id)
-            if workflow is None or workflow in registry.names():
-                return None
-            reason = f"{owner} does not know the workflow {workflow!r}"
+            waiting = deliveries.find_waiting(tx, execution_id)
+            if waiting is None or waiting.workflow in registry.names():
+                return waiting
+            reason = f"{owner} does not know the workflow {waiting.workflow!r}"
             attempts, backoff = self._settings.max_dispatch_attempts, self._settings.retry_policy
             returned = outcomes.take_back(tx, [execution_id], attempts, reason, backoff)
         for one in returned:

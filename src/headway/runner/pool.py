@@ -69,8 +69,8 @@ class WorkerPool:
         self._running: dict[int, Execution] = {}
         self._stuck = StuckRuns(settings, self.cancellations, observer, on_half_stuck)
         self._ownership = Ownership()
-        suspicion = Suspicion(settings.max_crashes)
-        self._claims = Claims(store, registry, suspicion, leased=leased, takes=takes)
+        self._suspicion = Suspicion(settings.max_crashes)
+        self._claims = Claims(store, registry, self._suspicion, leased=leased, takes=takes)
         self._claims_under_way = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")

@@ -5,7 +5,7 @@ start again together, so the innocent would be dead-lettered together with the g
 run whose next crash is its last shares its process only with runs that never crashed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 MANY = 2**31 - 1
 
@@ -31,3 +31,11 @@ class Suspicion:
     def last_chance(self, running: Iterable[int]) -> range | None:
         """What may be claimed one at a time; None while that would share with a suspect."""
         return None if any(running) else self.last
+
+    def admits(self, crashes: int, running: Collection[int]) -> bool:
+        """Whether a run after so many *crashes* may start beside those *running*.
+
+        >>> [Suspicion(max_crashes=3).admits(2, running) for running in ([0], [0, 1], [2])]
+        [True, False, False]
+        """
+        return crashes in self.ordinary(running) or crashes in (self.last_chance(running) or ())

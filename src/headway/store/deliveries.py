@@ -1,6 +1,7 @@
 """Executions that another task server delivers by their ids, once or several times."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, select
 
@@ -16,22 +17,35 @@ def claim_delivered(
     execution_id: int,
     workflows: Collection[str],
     first_steps: Steps | None = None,
+    crashes: int = 0,
 ) -> Execution | None:
-    """Start this execution if it still waits and *owner* knows its workflow.
+    """Start this execution if it still waits, *owner* knows its workflow, and it has taken no more
+    workers along than so many *crashes*.
 
     The guard makes a delivery harmless that comes twice, too late, or with an id made up.
     """
     this_one = select(execution.c.id).where(
-        _waits(execution_id), among(tx, execution.c.workflow, workflows)
+        _waits(execution_id),
+        among(tx, execution.c.workflow, workflows),
+        execution.c.crashes <= crashes,
     )
     started = start(tx, owner, this_one.with_for_update(skip_locked=True), first_steps)
     return started[0] if started else None
 
 
-def workflow_of_waiting(tx: Transaction, execution_id: int) -> str | None:
-    """The workflow of an execution that was sent to another task server and is still pending."""
-    chosen = select(execution.c.workflow).where(_waits(execution_id))
-    return tx.connection.execute(chosen).scalar_one_or_none()
+@dataclass(frozen=True)
+class Waiting:
+    """An execution that was sent to another task server and is still pending."""
+
+    workflow: str
+    crashes: int
+
+
+def find_waiting(tx: Transaction, execution_id: int) -> Waiting | None:
+    """This execution, if it still waits."""
+    chosen = select(execution.c.workflow, execution.c.crashes).where(_waits(execution_id))
+    row = tx.connection.execute(chosen).one_or_none()
+    return None if row is None else Waiting(row.workflow, row.crashes)
 
 
 def _waits(execution_id: int) -> ColumnElement[bool]:
