@@ -11,11 +11,13 @@ import pytest
 from headway import DoNotRetry, RetryAfter, RetryPolicy, Run, cron, every
 from headway.domain.execution import ExecutionState
 from headway.domain.retry import jittered
+from headway.domain.schedule import Schedule
 from headway.errors import DefinitionError
 from headway.store import resolution
-from tests.builders import Scene, reasons
+from tests.builders import START, Scene, reasons
 from tests.runner import isolated_jobs as jobs
 from tests.runner.conftest import StartPool
+from tests.runtime_verbs import runtime_of
 
 PROMPTLY = RetryPolicy(delay=timedelta(minutes=1), multiplier=1)
 
@@ -168,6 +170,66 @@ def test_an_isolated_run_says_both_too(scene: Scene, start_pool: StartPool) -> N
     assert scene.execution(kept).output == "[1,2]"
     scene.manage()
     assert [letter.failures for letter in scene.history.dead_letters()] == [1]
+
+
+SCHEDULES = {
+    "interval": every(hours=1),
+    "short interval": every(seconds=20),
+    "fixed rate": every(hours=1, fixed_rate=True),
+    "cron": cron("30 * * * *"),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_retries_of_the_first_run_stand_for_what_that_stood_for(
+    scene: Scene, schedule: Schedule
+) -> None:
+    keys: list[str] = []
+
+    def note(run: Run) -> None:
+        keys.append(run.idempotency_key)
+        if len(keys) not in (4, 5):
+            raise RuntimeError("once more")
+
+    scene.app.workflow("note")(note)
+    scene.app.schedule("note", "job", None, schedule, retry=PROMPTLY, max_retries=5)
+    scene.apply()
+    scene.cycle()
+    for _ in range(3):
+        scene.clock.advance(seconds=30)
+        scene.manage()
+        scene.clock.advance(seconds=30)
+        scene.cycle()
+    assert len(keys) == 4 and len(set(keys)) == 1
+
+
+def test_retries_of_an_interval_stand_for_what_failed_until_it_is_settled(scene: Scene) -> None:
+    keys: list[str] = []
+
+    def note(run: Run) -> None:
+        keys.append(run.idempotency_key)
+        if len(keys) in (2, 3, 5):
+            raise RuntimeError("once more")
+
+    scene.app.workflow("note")(note)
+    scene.app.schedule("note", "job", None, every(seconds=20), retry=PROMPTLY, max_retries=5)
+    scene.apply()
+    for _ in range(20):
+        scene.cycle()
+        scene.clock.advance(seconds=20)
+    assert keys[1] == keys[2] == keys[3], "two failures and the success are one piece of work"
+    assert keys[4] == keys[5], "and the next ones are another"
+    assert len(set(keys)) == len(keys) - 3
+
+
+def test_a_cancelled_retry_settles_what_failed(scene: Scene) -> None:
+    failing_with(scene, ValueError("no rows"), max_retries=5, retry=PROMPTLY)
+    scene.manage()
+    runtime_of(scene).cancelling.cancel("job", None, None, None, None)
+    scene.clock.advance(hours=1)
+    scene.cycle()
+    first, second = scene.history.executions("job")
+    assert first.scheduled_for == START and second.scheduled_for == START + timedelta(hours=1)
 
 
 def test_the_idempotency_key_is_the_same_for_every_attempt_at_the_same_work(scene: Scene) -> None:

@@ -34,9 +34,9 @@ class Due:
     ``scheduled_for`` is the newest nominal occurrence not later than ``now``; setting
     ``settled_until`` to it settles every past occurrence and no future one. With ``due`` it is
     what the run stands for; without ``due`` it was missed and is skipped; None means that no
-    unsettled occurrence has passed. On a first run it is ``now``; when catching up it is the
-    oldest one that is still to run. ``next_at`` is the next occurrence once that is settled,
-    hence when to look again; None means never.
+    unsettled occurrence has passed. On a first run it is ``now``, or what its first attempt stood
+    for; when catching up it is the oldest one that is still to run. ``next_at`` is the next
+    occurrence once that is settled, hence when to look again; None means never.
 
     ``coalesced`` counts the other occurrences the run stands for (up to a limit), and
     ``skipped_until`` is the newest occurrence nobody will run (missed, excluded, beyond the

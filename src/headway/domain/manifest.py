@@ -162,6 +162,7 @@ class ManifestDispatchView:
     The counts and flags are computed in the database for these manifests alone. A row that cannot
     be understood (somebody edited it) has its ``trouble`` told here and is never due. What runs of
     one that ``may_overlap`` stand for counts in ``settled_until`` and ``edges`` as dealt with.
+    ``failed_for`` is the newest occurrence among the failures counted.
     """
 
     manifest_id: int
@@ -181,6 +182,7 @@ class ManifestDispatchView:
     failed_count: int = 0
     last_failed_at: datetime | None = None
     retry_at: datetime | None = None
+    failed_for: datetime | None = None
     failed_for_good: bool = False
     has_awaiting_dead_letter: bool = False
     has_queued_work: bool = False

@@ -1,7 +1,8 @@
 """Which schedules let runs of one manifest overlap, once the manifest allows it."""
 
 from headway.domain.due import MisfirePolicy
-from headway.domain.timing import Timing, counts_from_success
+from headway.domain.schedule import counts_from_success
+from headway.domain.timing import Timing
 
 
 def waits_for_the_end(timing: Timing) -> str | None:

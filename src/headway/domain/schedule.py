@@ -261,3 +261,12 @@ def schedule_from_fields(
         f"schedule kind {shown(schedule_kind)} must be interval, cron, once or none, "
         "each with its own column filled, for example 'interval' with interval_seconds=300"
     )
+
+
+def counts_from_success(schedule: Schedule) -> bool:
+    """Whether the next occurrence is counted from the end of a run, not told by the clock.
+
+    >>> counts_from_success(every(minutes=5))
+    True
+    """
+    return isinstance(schedule, Every) and not schedule.fixed_rate

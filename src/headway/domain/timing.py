@@ -15,7 +15,7 @@ from headway.domain.due import Due, MisfirePolicy, as_text, judge_misfire
 from headway.domain.exclusion_kinds import Exclusion, Then
 from headway.domain.exclusions import check_exclusions, excluded, free_from
 from headway.domain.occurrences import Occurrences
-from headway.domain.schedule import Cron, Every, Never, Once, Schedule
+from headway.domain.schedule import Cron, Never, Once, Schedule, counts_from_success
 from headway.domain.schedule_rules import (
     SEARCH_FROM,
     aware_utc,
@@ -97,12 +97,14 @@ def decide_timing(
     now: datetime,
     *,
     retrying: bool = False,
+    failed_for: datetime | None = None,
 ) -> Due:
     """Return whether to run now, what that run stands for, and when to look again.
 
     *key* names the manifest for its jitter; *declared_at* is when this schedule was first
     declared, and counts only until something is settled. *retrying*: its last run failed, so
-    that what is due was not missed, however late it is by now.
+    that what is due was not missed, however late it is by now; *failed_for* is what it stood for.
+    Its retries stand for the same, unless the clock has told a newer occurrence since.
 
     >>> from datetime import UTC
     >>> from headway.domain.schedule import cron
@@ -113,7 +115,8 @@ def decide_timing(
     """
     declared_at, now = aware_utc(declared_at), aware_utc(now)
     if settled_until is None and _runs_at_once(timing, declared_at):
-        return _first_run(timing, key, declared_at, now)
+        again = failed_for if failed_for and failed_for >= declared_at else None
+        return _first_run(timing, key, declared_at, now, again)
     since = _counted_from(timing.schedule, settled_until, declared_at)
     some = timing.occurrences(key).after(since)
     first = some.first(since)
@@ -132,7 +135,9 @@ def decide_timing(
     due, reason = _judged(timing, when, some.due_time(newest) or when, now, owed)
     coalesced = some.count(since, newest) - 1 if due else 0
     following = _next_due(some, newest)
-    return Due(due, newest, following, reason, coalesced, skipped if due else newest)
+    again = failed_for if counts_from_success(timing.schedule) else None
+    stands_for = again if due and again and again > since else newest
+    return Due(due, stands_for, following, reason, coalesced, skipped if due else newest)
 
 
 def settled_by_success(
@@ -169,7 +174,9 @@ def settled_by_success(
     return some.newest(settled, now) or settled
 
 
-def _first_run(timing: Timing, key: str, declared_at: datetime, now: datetime) -> Due:
+def _first_run(
+    timing: Timing, key: str, declared_at: datetime, now: datetime, again: datetime | None
+) -> Due:
     some = timing.occurrences(key)
     when = some.due_time(declared_at)
     if when is None:
@@ -178,7 +185,7 @@ def _first_run(timing: Timing, key: str, declared_at: datetime, now: datetime) -
         return Due(False, None, when, f"first run not due before {as_text(when)}")
     if held := excluded(some.exclusions, now, some.tz):
         return _held(some, held, now, None)
-    return Due(True, now, _next_due(some, now), "first run")
+    return Due(True, again or now, _next_due(some, now), "first run")
 
 
 def _runs_at_once(timing: Timing, declared_at: datetime) -> bool:
@@ -236,16 +243,6 @@ def _next_due(some: Occurrences, after: datetime) -> datetime | None:
     some = some.after(after)
     found = some.first(after)
     return found and some.due_time(found)
-
-
-def counts_from_success(schedule: Schedule) -> bool:
-    """Whether the next occurrence is counted from the end of a run, not told by the clock.
-
-    >>> from headway.domain.schedule import every
-    >>> counts_from_success(every(minutes=5))
-    True
-    """
-    return isinstance(schedule, Every) and not schedule.fixed_rate
 
 
 def _one_of(kind: type[Choice], name: str, value: str) -> Choice:

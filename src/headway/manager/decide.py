@@ -139,6 +139,7 @@ def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
         declared_at,
         now,
         retrying=view.failed_count > 0,
+        failed_for=view.failed_for,
     )
 
 
