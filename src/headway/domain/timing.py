@@ -102,9 +102,9 @@ def decide_timing(
     """Return whether to run now, what that run stands for, and when to look again.
 
     *key* names the manifest for its jitter; *declared_at* is when this schedule was first
-    declared, and counts only until something is settled. *retrying*: its last run failed, so
-    that what is due was not missed, however late it is by now; *failed_for* is what it stood for.
-    Its retries stand for the same, unless the clock has told a newer occurrence since.
+    declared, and counts only until something is settled. *retrying*: its last run failed, so what
+    is due was not missed, however late; it stands for the same as that (*failed_for*), unless the
+    clock has told a newer occurrence since.
 
     >>> from datetime import UTC
     >>> from headway.domain.schedule import cron
@@ -115,8 +115,7 @@ def decide_timing(
     """
     declared_at, now = aware_utc(declared_at), aware_utc(now)
     if settled_until is None and _runs_at_once(timing, declared_at):
-        again = failed_for if failed_for and failed_for >= declared_at else None
-        return _first_run(timing, key, declared_at, now, again)
+        return _first_run(timing, key, declared_at, now, failed_for)
     since = _counted_from(timing.schedule, settled_until, declared_at)
     some = timing.occurrences(key).after(since)
     first = some.first(since)
@@ -135,9 +134,8 @@ def decide_timing(
     due, reason = _judged(timing, when, some.due_time(newest) or when, now, owed)
     coalesced = some.count(since, newest) - 1 if due else 0
     following = _next_due(some, newest)
-    again = failed_for if counts_from_success(timing.schedule) else None
-    stands_for = again if due and again and again > since else newest
-    return Due(due, stands_for, following, reason, coalesced, skipped if due else newest)
+    stands_for = _what_failed(timing, since, failed_for) if due else None
+    return Due(due, stands_for or newest, following, reason, coalesced, skipped if due else newest)
 
 
 def settled_by_success(
@@ -174,8 +172,14 @@ def settled_by_success(
     return some.newest(settled, now) or settled
 
 
+def _what_failed(timing: Timing, since: datetime, failed_for: datetime | None) -> datetime | None:
+    """What an interval is retried for: only its success starts the next."""
+    unsettled = failed_for is not None and failed_for > since
+    return failed_for if unsettled and counts_from_success(timing.schedule) else None
+
+
 def _first_run(
-    timing: Timing, key: str, declared_at: datetime, now: datetime, again: datetime | None
+    timing: Timing, key: str, declared_at: datetime, now: datetime, failed_for: datetime | None
 ) -> Due:
     some = timing.occurrences(key)
     when = some.due_time(declared_at)
@@ -185,7 +189,8 @@ def _first_run(
         return Due(False, None, when, f"first run not due before {as_text(when)}")
     if held := excluded(some.exclusions, now, some.tz):
         return _held(some, held, now, None)
-    return Due(True, again or now, _next_due(some, now), "first run")
+    retried = failed_for is not None and failed_for >= declared_at
+    return Due(True, failed_for if retried else now, _next_due(some, now), "first run")
 
 
 def _runs_at_once(timing: Timing, declared_at: datetime) -> bool:
