@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, select
 
 from headway.domain.execution import ExecutionState
-from headway.domain.work_queue import EntryStatus
 from headway.store import executions, outcomes
 from headway.store.activation import release_held
+from headway.store.cancelled_entries import cancel_entries
 from headway.store.edges import consume
 from headway.store.settling import settle_cancelled
 from headway.store.tables import execution, execution_history, manifest, manifest_group, work_queue
-from headway.store.transaction import Transaction, locked_in_order, word
+from headway.store.transaction import Transaction
 from headway.store.wakes import Scope, leave_wakes
 
 # Between two statements a run may be handed back and be queued again, behind the one that looked.
@@ -97,14 +97,7 @@ def cancel(tx: Transaction, target: Target, reason: str) -> Reached:
 
 
 def _cancel_entries(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> int:
-    waiting = work_queue.c.status.in_([word(EntryStatus.QUEUED), word(EntryStatus.HELD)])
-    statement = (
-        update(work_queue)
-        .where(locked_in_order(work_queue, and_(waiting, chosen)))
-        .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
-        .returning(work_queue.c.manifest_id, work_queue.c.scheduled_for, work_queue.c.parents_seen)
-    )
-    rows = tx.connection.execute(statement).all()
+    rows = cancel_entries(tx, chosen, reason)
     settle_cancelled(tx, _newest_occurrences(rows))
     consume(tx, [row.parents_seen for row in rows])
     concerned = sorted({row.manifest_id for row in rows if row.manifest_id is not None})

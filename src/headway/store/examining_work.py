@@ -13,12 +13,13 @@ from sqlalchemy import ColumnElement, Select, Table, and_, exists, func, or_, se
 
 from headway.domain.work_queue import EntryStatus, Source
 from headway.store.activation import HELD, release_held
+from headway.store.cancelled_entries import cancel_entries
 from headway.store.eligibility import QUEUED
 from headway.store.executions import IN_PROGRESS, PENDING, count_active
 from headway.store.outcomes import take_back
 from headway.store.servers import living_workers
 from headway.store.tables import execution, manifest, manifest_group, server, work_queue
-from headway.store.transaction import Transaction, among, locked_in_order, word
+from headway.store.transaction import Transaction, among, word
 
 PAGE = 1000
 BY_TIME_OR_PARENT = [word(Source.SCHEDULE), word(Source.DEPENDENT)]
@@ -210,14 +211,7 @@ def _notes_parents(text: str) -> bool:
 
 
 def _cancel(tx: Transaction, entry_ids: Iterable[int], reason: str) -> int:
-    chosen = and_(among(tx, work_queue.c.id, entry_ids), or_(QUEUED, HELD))
-    statement = (
-        update(work_queue)
-        .where(locked_in_order(work_queue, chosen))
-        .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
-        .returning(work_queue.c.id)
-    )
-    return len(tx.connection.execute(statement).all())
+    return len(cancel_entries(tx, among(tx, work_queue.c.id, entry_ids), reason))
 
 
 def _page(tx: Transaction, statement: Select[Any]) -> list[Any]:

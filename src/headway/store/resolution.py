@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, insert, select, true, update
 
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.domain.work_queue import EntryStatus, Source
+from headway.domain.work_queue import Source
 from headway.store.activation import release_held
+from headway.store.cancelled_entries import cancel_entries
 from headway.store.edges import consume, parents_seen
-from headway.store.eligibility import QUEUED
 from headway.store.settling import SCHEDULED, lock_states, settled_until
 from headway.store.tables import (
     dead_letter,
@@ -144,12 +144,7 @@ def _with_failures(tx: Transaction, resolved: Sequence[Any]) -> list[tuple[Any, 
 def _end_their_attempts(tx: Transaction, failures: Sequence[tuple[Any, Any]], reason: str) -> None:
     """What failed may wait for an attempt of its own: the person has decided otherwise."""
     entries = [failed.entry_id for _, failed in failures if failed is not None]
-    chosen = and_(QUEUED, among(tx, work_queue.c.id, entries))
-    tx.connection.execute(
-        update(work_queue)
-        .where(locked_in_order(work_queue, chosen))
-        .values(status=word(EntryStatus.CANCELLED), ended_at=tx.now, ended_reason=reason)
-    )
+    cancel_entries(tx, among(tx, work_queue.c.id, entries), reason)
     release_held(tx, [row.manifest_id for row, _ in failures])
 
 

@@ -21,13 +21,13 @@ from sqlalchemy import (
     not_,
     select,
     true,
-    update,
 )
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from headway.domain.execution import ExecutionState
 from headway.domain.routing import LOCAL
-from headway.domain.work_queue import EntryStatus, NewEntry
+from headway.domain.work_queue import NewEntry
+from headway.store.cancelled_entries import cancel_entries
 from headway.store.dead_letters import link_retries
 from headway.store.dispatchable import dispatchable as dispatchable
 from headway.store.edges import parents_seen
@@ -286,12 +286,4 @@ def cancel_queued(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> 
     """End every entry of these manifests that is queued, or held until its child is free."""
     if not manifest_ids:
         return 0
-    waiting = work_queue.c.status.in_([word(EntryStatus.QUEUED), word(EntryStatus.HELD)])
-    chosen = and_(waiting, among(tx, work_queue.c.manifest_id, manifest_ids))
-    statement = (
-        update(work_queue)
-        .where(locked_in_order(work_queue, chosen))
-        .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
-        .returning(work_queue.c.id)
-    )
-    return len(tx.connection.execute(statement).all())
+    return len(cancel_entries(tx, among(tx, work_queue.c.manifest_id, manifest_ids), reason))
