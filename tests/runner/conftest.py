@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -20,15 +21,17 @@ def scene(database_url: str) -> Iterator[Scene]:
         yield scene
 
 
-@pytest.fixture
-def start_pool(scene: Scene) -> Iterator[StartPool]:
-    """Starts pools that never poll; each is stopped with the test, at once."""
+@contextmanager
+def starting_pools(scene: Scene, **options: Any) -> Iterator[StartPool]:
+    """Starts pools that never poll; all are stopped in the end, at once."""
     pools = []
 
     def start(**settings: Any) -> WorkerPool:
         chosen = {"worker_count": 4, "polling_interval": timedelta(hours=1)} | settings
         app = scene.app
-        pool = WorkerPool(scene.store, app.registry, Settings(**chosen), app.observer, OWNER)
+        pool = WorkerPool(
+            scene.store, app.registry, Settings(**chosen), app.observer, OWNER, **options
+        )
         pool.start()
         pools.append(pool)
         return pool
@@ -37,6 +40,12 @@ def start_pool(scene: Scene) -> Iterator[StartPool]:
     for pool in pools:
         pool.request_stop(grace=0)
         pool.stop()
+
+
+@pytest.fixture
+def start_pool(scene: Scene) -> Iterator[StartPool]:
+    with starting_pools(scene) as start:
+        yield start
 
 
 class Gate:

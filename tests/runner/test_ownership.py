@@ -2,33 +2,28 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
 from headway import Run
-from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
 from headway.runner import pool as pool_module
 from headway.runner.cancellation import StopReason
-from headway.runner.pool import WorkerPool
 from headway.runner.recording import Recording
 from headway.store import executions, leases, outcomes
 from headway.store.servers import ServerProcess
 from headway.store.tables import execution
 from headway.store.transaction import Transaction
 from tests.builders import OWNER, Scene, eventually
-from tests.runner.conftest import Gate
+from tests.runner.conftest import Gate, StartPool, starting_pools
 
 LEASE = timedelta(seconds=15)
 COMPLETED, HANDED_BACK = ExecutionState.COMPLETED, ExecutionState.HANDED_BACK
-
-StartLeased = Callable[..., WorkerPool]
 
 
 def register(scene: Scene, server_id: str = OWNER) -> None:
@@ -37,25 +32,11 @@ def register(scene: Scene, server_id: str = OWNER) -> None:
 
 
 @pytest.fixture
-def start_leased(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartLeased]:
+def start_leased(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartPool]:
     """Starts pools that look often and poll never."""
     monkeypatch.setattr(pool_module, "LOOK_PAUSE", 0.05)
-    pools = []
-
-    def start(**settings: Any) -> WorkerPool:
-        chosen = {"worker_count": 4, "polling_interval": timedelta(hours=1)} | settings
-        app = scene.app
-        pool = WorkerPool(
-            scene.store, app.registry, Settings(**chosen), app.observer, OWNER, leased=True
-        )
-        pool.start()
-        pools.append(pool)
-        return pool
-
-    yield start
-    for pool in pools:
-        pool.request_stop(grace=0)
-        pool.stop()
+    with starting_pools(scene, leased=True) as start:
+        yield start
 
 
 def wait_for_ever(scene: Scene, gate: Gate) -> None:
@@ -73,7 +54,7 @@ def take_away(scene: Scene, execution_id: int) -> None:
 
 @pytest.mark.parametrize("expired", [False, True], ids=["no row", "an expired row"])
 def test_without_a_living_row_nothing_is_claimed(
-    scene: Scene, start_leased: StartLeased, expired: bool
+    scene: Scene, start_leased: StartPool, expired: bool
 ) -> None:
     if expired:
         register(scene)
@@ -91,7 +72,7 @@ def test_without_a_living_row_nothing_is_claimed(
 
 
 def test_a_cancellation_reaches_a_run_of_one_step_on_any_server(
-    scene: Scene, start_leased: StartLeased, gate: Gate
+    scene: Scene, start_leased: StartPool, gate: Gate
 ) -> None:
     wait_for_ever(scene, gate)
     register(scene)
@@ -106,7 +87,7 @@ def test_a_cancellation_reaches_a_run_of_one_step_on_any_server(
 
 
 def test_a_run_that_was_taken_away_is_stopped(
-    scene: Scene, start_leased: StartLeased, gate: Gate
+    scene: Scene, start_leased: StartPool, gate: Gate
 ) -> None:
     wait_for_ever(scene, gate)
     register(scene)
@@ -121,7 +102,7 @@ def test_a_run_that_was_taken_away_is_stopped(
 
 @pytest.mark.story(35)
 def test_the_result_of_a_run_that_was_taken_away_is_refused(
-    scene: Scene, start_leased: StartLeased, gate: Gate
+    scene: Scene, start_leased: StartPool, gate: Gate
 ) -> None:
     @scene.app.workflow
     def load(run: Run) -> None:
@@ -140,7 +121,7 @@ def test_the_result_of_a_run_that_was_taken_away_is_refused(
 
 
 def test_a_claim_whose_answer_was_lost_is_handed_back(
-    scene: Scene, start_leased: StartLeased
+    scene: Scene, start_leased: StartPool
 ) -> None:
     """Owned in the database, unknown here, in two looks."""
     register(scene)
@@ -154,7 +135,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
 
 
 def test_whoever_lost_its_lease_stops_its_runs_and_goes_on_under_another_name(
-    scene: Scene, start_leased: StartLeased, gate: Gate
+    scene: Scene, start_leased: StartPool, gate: Gate
 ) -> None:
     wait_for_ever(scene, gate)
     register(scene)
@@ -174,7 +155,7 @@ def test_whoever_lost_its_lease_stops_its_runs_and_goes_on_under_another_name(
 
 
 def test_an_unreachable_database_stops_no_run(
-    scene: Scene, start_leased: StartLeased, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, start_leased: StartPool, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @scene.app.workflow
     def load() -> None:
@@ -219,7 +200,7 @@ def test_a_commit_whose_answer_was_lost_is_looked_up_and_told_once(scene: Scene)
 
 
 def test_a_run_on_its_last_chance_has_no_suspects_beside_it(
-    scene: Scene, start_leased: StartLeased, gate: Gate
+    scene: Scene, start_leased: StartPool, gate: Gate
 ) -> None:
     """They crashed together, and the next crash of one must not be the last of the others."""
     wait_for_ever(scene, gate)

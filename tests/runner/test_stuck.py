@@ -1,25 +1,22 @@
 """A run that ignores being asked to stop keeps its slot; half of them lost, the process is told."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from headway.config import Settings
 from headway.domain.execution import ExecutionState
 from headway.runner import pool as pool_module
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.store import executions
-from tests.builders import OWNER, PATIENCE, Scene
-from tests.runner.conftest import Gate
+from tests.builders import PATIENCE, Scene
+from tests.runner.conftest import Gate, StartPool, starting_pools
 from tests.runner.test_ownership import register, take_away
 
 HALF = "half of them are stuck"
-
-StartPool = Callable[..., WorkerPool]
 
 
 @pytest.fixture
@@ -32,28 +29,9 @@ def start(scene: Scene, told: list[str], monkeypatch: pytest.MonkeyPatch) -> Ite
     """Starts pools that look often, poll never, and give nobody much time to stop."""
     monkeypatch.setattr(pool_module, "LOOK_PAUSE", 0.02)
     register(scene)
-    pools = []
-
-    def start(slots: int, **settings: Any) -> WorkerPool:
-        hour = timedelta(hours=1)
-        chosen = {"worker_count": slots, "polling_interval": hour, "cancel_grace": 0.01} | settings
-        pool = WorkerPool(
-            scene.store,
-            scene.app.registry,
-            Settings(**chosen),
-            scene.app.observer,
-            OWNER,
-            leased=True,
-            on_half_stuck=lambda: told.append(HALF),
-        )
-        pool.start()
-        pools.append(pool)
-        return pool
-
-    yield start
-    for pool in pools:
-        pool.request_stop(grace=0)
-        pool.stop()
+    options: Any = {"leased": True, "on_half_stuck": lambda: told.append(HALF)}
+    with starting_pools(scene, **options) as start:
+        yield lambda slots, **rest: start(worker_count=slots, cancel_grace=0.01, **rest)
 
 
 def hanging(scene: Scene, gate: Gate, count: int) -> list[int]:
