@@ -16,11 +16,11 @@ from headway.store import notifications
 from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import prepare
+from headway.store.servers import EXECUTOR
 from headway.wakeups import Announcer, Role
 
 __all__ = ["Executor"]
 
-ROLE = "executor"
 LEASE_PAUSE = 0.2
 
 
@@ -115,7 +115,7 @@ class Executor:
             lease_of(store, app.settings.server_lease),
             app.observer,
             lambda own_id: this_process(
-                own_id, [ROLE], app.registry.names(), 0, app.task_servers.routing
+                own_id, [EXECUTOR], app.registry.names(), 0, app.task_servers.routing
             ),
             running=lambda: self._deliveries.running() if self._deliveries else [],
             on_lost=self._change_owner,

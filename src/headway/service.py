@@ -19,6 +19,7 @@ from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
 from headway.manager.sweep import Sweep
 from headway.orphans import OrphanSweep
+from headway.relay import Relay
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
@@ -119,7 +120,7 @@ class Service:
         self._wakeups = WakeUps(self._announcer)
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
-        self._turns = Turns(app, self._wakeups, self._keeper.lease)
+        self._turns = Turns(app, self._wakeups, self._keeper.lease, self._tell_outbox)
         self._loops = {loop.name: loop for loop in self._build_loops()}
         self._watch = HealthWatch(self.health, app.observer)
 
@@ -242,6 +243,9 @@ class Service:
                 task_servers=self.app.task_servers,
             )
             yield self._wakeable(Role.DISPATCHER, lambda: self._turns.dispatch(dispatcher))
+            if self.app.task_servers.relayed:
+                relay = Relay(self.store, self.app.registry, self.app.task_servers, observer)
+                yield Loop("relay", lambda: self._turns.relay(relay), observer)
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
             crashes, backoff = settings.max_crashes, settings.retry_policy
             orphans = OrphanSweep(self.store, self._keeper, crashes, observer, backoff)
@@ -254,6 +258,9 @@ class Service:
         loop = Loop(role.value, turn, self.app.observer)
         self._wakeups.on(role, loop.wake)
         return loop
+
+    def _tell_outbox(self) -> None:
+        self._loops["relay"].wake()
 
     def _take_pulse(self) -> float:
         """Ask once for all actors of this process, and tell those that have something to do."""

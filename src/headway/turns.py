@@ -11,6 +11,7 @@ from headway.loops import Rest
 from headway.manager.cycle import ManifestManager
 from headway.manager.sweep import Sweep
 from headway.orphans import OrphanSweep
+from headway.relay import Relay
 from headway.wakeups import Role, WakeUps
 
 HELD_PAUSE = 0.5
@@ -19,6 +20,8 @@ SWEEP_PAUSE = 60.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
 # A short lease asks for quick recovery, which must not wait for the sweep instead.
 ORPHAN_PAUSE, LOOKS_PER_LEASE = 2.0, 6
+# A row that the relay of another process has left behind waits no longer than this.
+RELAY_PAUSE = 5.0
 
 Turn = Callable[[], float | Rest]
 
@@ -30,8 +33,15 @@ class Turns:
     Rest(earliest=5.0, due=3598.2)
     """
 
-    def __init__(self, app: Headway, wakeups: WakeUps, lease: timedelta) -> None:
+    def __init__(
+        self,
+        app: Headway,
+        wakeups: WakeUps,
+        lease: timedelta,
+        on_outbox: Callable[[], None] = lambda: None,
+    ) -> None:
         self._app = app
+        self._on_outbox = on_outbox
         self._settings: Settings = app.settings
         self._wakeups = wakeups
         self.orphan_pause = min(ORPHAN_PAUSE, lease.total_seconds() / LOOKS_PER_LEASE)
@@ -58,11 +68,21 @@ class Turns:
     def dispatch(self, dispatcher: JobDispatcher) -> float | Rest:
         """Dispatch what is queued."""
         result = dispatcher.run_once()
+        if result.by_server.keys() & self._app.task_servers.relayed.keys():
+            self._on_outbox()
         if result.dispatched or result.failed:
             return 0.0  # there may be more than one cycle looks at
         if not result.led and self._app.task_servers.elsewhere():
             return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
         return _rest(self._settings.dispatcher_polling_interval, result.due_in)
+
+    def relay(self, relay: Relay) -> float:
+        """Tell other task servers what was dispatched for them."""
+        result = relay.run_once()
+        if result.back or result.recalled:
+            self._wakeups.wake(Role.DISPATCHER)
+        due_in = RELAY_PAUSE if result.due_in is None else result.due_in
+        return min(max(due_in, HELD_PAUSE), RELAY_PAUSE)
 
     def clean_up(self, retention: Retention) -> float:
         """Delete what is old."""

@@ -7,7 +7,7 @@ from typing import Any
 from headway.definition.registry import Reference, Registry
 from headway.domain.manifest import Group
 from headway.domain.names import checked_name
-from headway.domain.routing import LOCAL, Routing, Share, TaskServer, workflows_of
+from headway.domain.routing import LOCAL, RelayedServer, Routing, Share, TaskServer, workflows_of
 from headway.domain.text import shown
 from headway.domain.work_queue import WorkQueueEntry
 from headway.errors import DefinitionError
@@ -28,6 +28,8 @@ class TaskServers:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._servers: dict[str, TaskServer] = {}
+        self._relayed: dict[str, RelayedServer] = {}
+        self._away: frozenset[str] = frozenset()
         self._routing = Routing()
 
     @property
@@ -36,13 +38,34 @@ class TaskServers:
         return self._routing
 
     def __getitem__(self, name: str) -> TaskServer:
-        """The task server that was added under this name."""
+        """The task server that was added under this name and is handed work after the commit."""
         return self._servers[name]
+
+    @property
+    def relayed(self) -> Mapping[str, RelayedServer]:
+        """Those that are told through the outbox."""
+        return self._relayed
+
+    @property
+    def away(self) -> frozenset[str]:
+        """Those of them that did not answer when they were last asked."""
+        return self._away
+
+    def note_away(self, name: str, away: bool) -> None:
+        """Send nothing more to the server of this name, or do so again.
+
+        >>> from headway import Headway
+        >>> hw = Headway()
+        >>> hw.task_servers.note_away("celery", True)
+        >>> hw.task_servers.away
+        frozenset({'celery'})
+        """
+        self._away = self._away | {name} if away else self._away - {name}
 
     def add(
         self,
         name: str,
-        server: TaskServer,
+        server: TaskServer | RelayedServer,
         *,
         workflows: Iterable[Reference] = (),
         groups: Iterable[str | Group] = (),
@@ -67,7 +90,10 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
                 raise _twice(name, "what nothing is said about", routing.default)
             routing = replace(routing, default=name)
         self._routing = routing
-        self._servers[name] = server
+        if isinstance(server, RelayedServer):
+            self._relayed[name] = server
+        else:
+            self._servers[name] = server
 
     def keep_local(
         self, *, workflows: Iterable[Reference] = (), groups: Iterable[str | Group] = ()
@@ -88,7 +114,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         What this application does not know is not its to send anywhere: the own workers take it,
         if one of them says that it does.
         """
-        known = frozenset(self._registry.names()) if self._servers else frozenset()
+        known = frozenset(self._registry.names()) if self._any() else frozenset()
         return [
             replace(one, task_server=self._routing.server_of(one.workflow, one.group_name))
             if one.workflow in known
@@ -98,7 +124,14 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
 
     def elsewhere(self) -> tuple[Share, ...]:
         """What of this application's work goes to other servers than headway's own workers."""
-        return self._routing.elsewhere(self._registry.names()) if self._servers else ()
+        return self._routing.elsewhere(self._registry.names()) if self._any() else ()
+
+    def reachable(self) -> tuple[Share, ...]:
+        """The same without what would go to a server that does not answer."""
+        return self._routing.elsewhere(self._registry.names(), self._away) if self._any() else ()
+
+    def _any(self) -> bool:
+        return bool(self._servers or self._relayed)
 
     def local_workflows(self) -> frozenset[str]:
         """The workflows that headway's own workers take, at least in some group.
@@ -118,17 +151,18 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         """
         other = TaskServers(self._registry)
         other._routing = self._routing
-        other._servers = dict.fromkeys(self._servers, server)
+        other._servers = dict.fromkeys([*self._servers, *self._relayed], server)
         return other
 
-    def _check(self, name: str, server: TaskServer) -> None:
-        if name == LOCAL or name in self._servers:
+    def _check(self, name: str, server: TaskServer | RelayedServer) -> None:
+        if name == LOCAL or name in self._servers or name in self._relayed:
             whose = "headway's own workers" if name == LOCAL else "another task server"
             raise DefinitionError(
                 f"task server {name!r}: is the name of {whose}; choose another, for example "
                 f"'{name}-2'"
             )
-        if isinstance(server, type) or not callable(getattr(server, "submit", None)):
+        told = isinstance(server, RelayedServer) or callable(getattr(server, "submit", None))
+        if isinstance(server, type) or not told:
             raise DefinitionError(
                 f"task server {name!r}: server = {shown(server)}: must have submit(execution_ids); "
                 "for example class Mine: def submit(self, execution_ids): ..."

@@ -105,7 +105,8 @@ class JobDispatcher:
                 by_server=_by_server(state),
             )
         for name, execution_ids in result.by_server.items():
-            self._hand_over(name, execution_ids)
+            if name not in self._task_servers.relayed:
+                self._hand_over(name, execution_ids)
         self._observer.emit(
             "dispatcher.cycle",
             loaded=result.loaded,

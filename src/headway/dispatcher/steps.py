@@ -1,6 +1,6 @@
 """LoadQueuedJobs → LoadDispatchCapacity → ApplyCapacityLimits → DispatchJobs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from headway.config import Settings
@@ -12,7 +12,7 @@ from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.domain.execution import FailureCode
 from headway.domain.routing import LOCAL, Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
-from headway.store import delays, executions, failed_entries, shut_groups, work_queue
+from headway.store import delays, executions, failed_entries, outbox, shut_groups, work_queue
 
 MOST_IN_ONE_CYCLE = 1000
 
@@ -58,7 +58,7 @@ def _dispatchable(env: DispatchEnv) -> list[WorkQueueEntry]:
     if workers is None:
         return _read(env, None, most)
     found = _read(env, workers.shares, min(most, workers.slots * KEPT_READY + BEYOND))
-    if elsewhere := env.task_servers.elsewhere():
+    if elsewhere := env.task_servers.reachable():
         found += _read(env, elsewhere, most)
         found = sorted(one_per_manifest(found), key=dispatch_order)
     return found
@@ -124,9 +124,22 @@ def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
         if not unfit:
             break
         state = _admit_others(state, env)
+    outbox.put(env.tx, _to_tell(state, env, dispatched))
     ended = failed_entries.fail(env.tx, refused, FailureCode.NOT_DISPATCHABLE)
     shut_groups.note_shut_groups(env.tx, env.settings.starvation_after / NOTED_WITHIN)
     return replace(state, dispatched=dispatched, failed={key: refused[key] for key in ended})
+
+
+def _to_tell(
+    state: DispatchState, env: DispatchEnv, dispatched: Mapping[int, int]
+) -> dict[int, str]:
+    """The executions of servers that are told through the outbox, with their servers' names."""
+    relayed = env.task_servers.relayed
+    return {
+        dispatched[one.id]: one.task_server
+        for one in state.entries
+        if one.id in dispatched and one.task_server in relayed
+    }
 
 
 def _admitted(state: DispatchState, but: Collection[int]) -> list[WorkQueueEntry]:

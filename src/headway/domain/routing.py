@@ -4,9 +4,9 @@ Pure: no database. What is sent where is also said in *shares*, which a query ca
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 LOCAL = "local"
 """The name of headway's own workers."""
@@ -29,6 +29,29 @@ class TaskServer(Protocol):
 
     def submit(self, execution_ids: Sequence[int]) -> None:
         """Take these pending executions."""
+
+
+@runtime_checkable
+class RelayedServer(Protocol):
+    """Is told of executions through the outbox, which is written with them: none is forgotten.
+
+    A thread of its own calls it, again and again for what nobody has claimed. Nothing is charged
+    to a job while it does not answer.
+
+    >>> class Printed:
+    ...     def publish(self, execution_id):
+    ...         print(execution_id)
+    ...     def reach(self): ...
+    >>> server: RelayedServer = Printed()
+    >>> server.publish(7)
+    7
+    """
+
+    def publish(self, execution_id: int) -> None:
+        """Tell of this execution; returns once that is in safe hands, and raises otherwise."""
+
+    def reach(self) -> None:
+        """Raise if it does not answer."""
 
 
 @dataclass(frozen=True)
@@ -99,24 +122,24 @@ class Routing:
         >>> Routing(by_group={"nightly": "batch"}).local(["load"])
         (Share(workflows=frozenset({'load'}), groups=frozenset({'nightly'}), only=False),)
         """
-        return self._share(workflows, local=True)
+        return self._share(workflows, lambda server: server == LOCAL)
 
-    def elsewhere(self, workflows: Collection[str]) -> tuple[Share, ...]:
-        """What of *workflows* goes to other task servers.
+    def elsewhere(self, workflows: Collection[str], but: Collection[str] = ()) -> tuple[Share, ...]:
+        """What of *workflows* goes to other task servers, *but* for those.
 
         >>> Routing(by_group={"nightly": "batch"}).elsewhere(["load"])
         (Share(workflows=frozenset({'load'}), groups=frozenset({'nightly'}), only=True),)
         """
-        return self._share(workflows, local=False)
+        return self._share(workflows, lambda server: server != LOCAL and server not in but)
 
-    def _share(self, workflows: Collection[str], *, local: bool) -> tuple[Share, ...]:
+    def _share(
+        self, workflows: Collection[str], wanted: Callable[[str], bool]
+    ) -> tuple[Share, ...]:
         named = {one for one in workflows if one in self.by_workflow}
-        chosen = {one for one in named if (self.by_workflow[one] == LOCAL) is local}
-        by_default = (self.default == LOCAL) is local
+        chosen = {one for one in named if wanted(self.by_workflow[one])}
+        by_default = wanted(self.default)
         exceptions = frozenset(
-            group
-            for group, server in self.by_group.items()
-            if ((server == LOCAL) is local) is not by_default
+            group for group, server in self.by_group.items() if wanted(server) is not by_default
         )
         others = Share(frozenset(workflows) - named, exceptions, only=not by_default)
         return merged([Share(frozenset(chosen)), others])

@@ -40,8 +40,10 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
     if not outcomes.has_stale_pending(env.tx, limit):
         return state
     at_work = servers.claimed_since(env.tx, limit)
-    served = servers.living_workers(env.tx).workflows if at_work else frozenset[str]()
-    reaped = outcomes.fail_stale_pending(env.tx, limit, served, env.settings.retry_policy)
+    living = servers.living_workers(env.tx)
+    served = living.workflows if at_work else frozenset[str]()
+    backoff = env.settings.retry_policy
+    reaped = outcomes.fail_stale_pending(env.tx, limit, served, living.delivered, backoff)
     return replace(state, reaped_pending=tuple(reaped))
 
 

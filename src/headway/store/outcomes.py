@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, exists, select
+from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
 
 from headway.domain.attempts import Next, what_is_next
 from headway.domain.dead_letter import crash_reason
@@ -33,7 +33,7 @@ from headway.store.execution_ids import reserve_unused
 from headway.store.execution_rows import to_execution
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
 from headway.store.settling import settle_ended
-from headway.store.tables import execution, execution_history, server
+from headway.store.tables import execution, execution_history, outbox, server
 from headway.store.transaction import Transaction, among, insert_or_ignore, locked_in_order
 from headway.store.work_queue import requeue
 
@@ -85,6 +85,11 @@ def take_back(
     return taken
 
 
+def recall(tx: Transaction, chosen: ColumnElement[bool]) -> list[Execution]:
+    """Queue the entries of *chosen* again that are pending: nobody was told of them."""
+    return _end(tx, and_(PENDING, chosen), lambda row: Outcome(ExecutionState.HANDED_BACK))
+
+
 def cancel_pending(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> list[Execution]:
     """Cancel those of *chosen* that no worker has started yet."""
 
@@ -105,12 +110,14 @@ def fail_stale_pending(
     tx: Transaction,
     dispatched_before: datetime,
     still_served: Collection[str] = (),
+    delivered: Collection[str] = (),
     backoff: RetryPolicy = BACKOFF,
 ) -> list[Execution]:
     """Fail what nobody picked up since *dispatched_before*, but nothing of *still_served*.
 
-    Those are workflows whose own workers are at work: what waits for them is not lost. Of what
-    was sent to other task servers nothing is known but its age.
+    Those are workflows whose own workers are at work: what waits for them is not lost. Nor is
+    what the outbox has still to tell of, or tells of again for a living executor of *delivered*
+    workflows. Of what else was sent to other task servers nothing is known but its age.
     """
     failure = Failure(
         "ReapStalePending",
@@ -118,7 +125,11 @@ def fail_stale_pending(
         "no worker picked this up within stale_pending_timeout",
     )
     served = and_(IS_LOCAL, among(tx, execution.c.workflow, still_served))
-    stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, ~served)
+    told = exists().where(
+        outbox.c.execution_id == execution.c.id,
+        or_(outbox.c.published == 0, among(tx, execution.c.workflow, delivered)),
+    )
+    stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, ~served, ~told)
     return _end(tx, stale, lambda row: Outcome(ExecutionState.FAILED, failure), backoff, wait=False)
 
 

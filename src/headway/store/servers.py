@@ -16,6 +16,7 @@ from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction, word
 
 DISPATCHER = "dispatcher"
+EXECUTOR = "executor"
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,15 @@ class Workers:
     """What the living workers can do together.
 
     ``shares`` is what they take, ``workflows`` that in whatever group; ``routed`` are workflows
-    that living dispatchers send to other task servers.
+    that living dispatchers send to other task servers, ``delivered`` those that living executors
+    run for them.
     """
 
     slots: int
     workflows: frozenset[str]
     shares: tuple[Share, ...] = ()
     routed: frozenset[str] = frozenset()
+    delivered: frozenset[str] = frozenset()
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:
@@ -65,9 +68,15 @@ def living_workers(tx: Transaction) -> Workers:
     )
     rows = tx.connection.execute(living).all()
     shares = _shared(Routing.local, [row for row in rows if row.slots > 0])
-    sent = _shared(Routing.elsewhere, [row for row in rows if DISPATCHER in json.loads(row.roles)])
+    sent = _shared(Routing.elsewhere, _with_role(DISPATCHER, rows))
+    run = [json.loads(row.workflows) for row in _with_role(EXECUTOR, rows)]
     slots = sum(row.slots for row in rows)
-    return Workers(slots, workflows_of(shares), shares, workflows_of(sent))
+    delivered = frozenset[str]().union(*run)
+    return Workers(slots, workflows_of(shares), shares, workflows_of(sent), delivered)
+
+
+def _with_role(role: str, rows: Sequence[Any]) -> list[Any]:
+    return [row for row in rows if role in json.loads(row.roles)]
 
 
 def _shared(

@@ -25,7 +25,7 @@ from headway.store.tables.federation import (
 )
 from headway.store.tables.records import audit, dead_letter, mark, schema_version, server
 from headway.store.tables.views import executions, work_queue_entries
-from headway.store.tables.work import execution, execution_history, wake, work_queue
+from headway.store.tables.work import execution, execution_history, outbox, wake, work_queue
 
 __all__ = [
     "audit",
@@ -45,6 +45,7 @@ __all__ = [
     "manifest_state",
     "mark",
     "objective",
+    "outbox",
     "output_bundle",
     "pause_state",
     "run_record",

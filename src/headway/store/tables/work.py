@@ -1,4 +1,4 @@
-"""What is to be run and what has run: queue, live executions, finished ones, the wake inbox.
+"""What is to be run and what has run: queue, live and finished executions, wake inbox, outbox.
 
 Live tables carry few indexes and no foreign keys, because every job writes to them several
 times; finished executions move to the history, written once and indexed for reading.
@@ -226,4 +226,14 @@ wake = Table(
         name="headway_wake_subject",
     ),
     sqlite_autoincrement=True,
+)
+
+outbox = Table(
+    "headway_outbox",
+    schema,
+    Column("execution_id", BigId, primary_key=True, autoincrement=False),
+    Column("task_server", Text, nullable=False),
+    Column("publish_at", Instant, nullable=False),
+    Column("published", Integer, nullable=False, server_default=text("0")),
+    Index("headway_outbox_due", "publish_at"),
 )
