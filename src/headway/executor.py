@@ -38,10 +38,12 @@ class Executor:
     None
     """
 
-    def __init__(self, app: Headway) -> None:
+    def __init__(self, app: Headway, *, but: Collection[str] = ()) -> None:
+        """Run all workflows of *app* *but* those named: these go back to the queue."""
         if not isinstance(app, Headway):
             raise HeadwayError(f"Executor({shown(app)}): takes your Headway, as in Executor(hw)")
         self.app = app
+        self._but = frozenset(but)
         self._deliveries: Deliveries | None = None
         self._patience = 0.0
         self._closing = ExitStack()
@@ -115,7 +117,7 @@ class Executor:
             lease_of(store, app.settings.server_lease),
             app.observer,
             lambda own_id: this_process(
-                own_id, [EXECUTOR], app.registry.names(), 0, app.task_servers.routing
+                own_id, [EXECUTOR], self._takes(), 0, app.task_servers.routing
             ),
             running=lambda: self._deliveries.running() if self._deliveries else [],
             on_lost=self._change_owner,
@@ -135,4 +137,8 @@ class Executor:
             app.observer,
             owner,
             on_finished=lambda: announcer([Role.MANAGER, Role.DISPATCHER]),
+            takes=self._takes(),
         )
+
+    def _takes(self) -> list[str]:
+        return [name for name in self.app.registry.names() if name not in self._but]

@@ -111,6 +111,8 @@ LEVELS = {
     "declaration.outdated": logging.WARNING,
     "declaration.kept_back": logging.WARNING,
     "declaration.waiting": logging.WARNING,
+    "delivery.ignored": logging.INFO,
+    "delivery.refused": logging.WARNING,
     "relay.unclaimed": logging.WARNING,
     "task_server.away": logging.WARNING,
     "task_server.back": logging.WARNING,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import headway
+import headway.celery
 import headway.executor
 import headway.testing
 from headway.errors import MissingExtra
@@ -18,7 +19,7 @@ from headway.errors import MissingExtra
 SOURCE = Path(__file__).parents[2] / "src"
 PUBLIC = [
     (module.__name__, name)
-    for module in (headway, headway.executor, headway.testing)
+    for module in (headway, headway.celery, headway.executor, headway.testing)
     for name in module.__all__
     if name != "__version__"
 ]

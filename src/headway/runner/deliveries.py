@@ -5,6 +5,7 @@ Everything else is as in a worker pool: the lease, the look at what is owned, th
 
 import asyncio
 import threading
+from collections.abc import Collection
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
@@ -36,13 +37,14 @@ class NotLeased(HeadwayError):
 class Deliveries(WorkerPool):
     """A pool that claims nothing of its own accord: whoever delivers an execution waits for it.
 
-    >>> pool = Deliveries(store, registry, settings, observer, "me")  # doctest: +SKIP
-    >>> pool.start(); pool.run(7)                                     # doctest: +SKIP
+    >>> pool = Deliveries(store, registry, settings, observer, "me", takes=names)  # doctest: +SKIP
+    >>> pool.start(); pool.run(7)  # doctest: +SKIP
     <ExecutionState.COMPLETED: 'completed'>
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, takes: Collection[str], **options: Any) -> None:
         super().__init__(*arguments, leased=True, **options)
+        self._takes = takes
         self._waiting: set[Future[ExecutionState | None]] = set()
         self._ending = threading.Lock()
         self._suspects = asyncio.Lock()
@@ -129,24 +131,26 @@ class Deliveries(WorkerPool):
         self._room.set()
 
     def _take(self, owner: str, execution_id: int, crashes: int) -> Taken:
-        """Claim it, or send it back if this process does not know its workflow.
+        """Claim it, or send it back if this process does not run its workflow.
 
         One that has taken more workers along than *crashes* is left waiting.
         """
-        registry = self._registry
+        first_steps = self._registry.first_steps()
         with self._store.briefly() as tx:
             if not leases.hold(tx, owner):
                 raise NotLeased(owner)
             claimed = deliveries.claim_delivered(
-                tx, owner, execution_id, registry.names(), registry.first_steps(), crashes
+                tx, owner, execution_id, self._takes, first_steps, crashes
             )
             if claimed is not None:
                 return claimed
             waiting = deliveries.find_waiting(tx, execution_id)
-            if waiting is None or waiting.workflow in registry.names():
+            if waiting is None or waiting.workflow in self._takes:
                 return waiting
-            reason = f"{owner} does not know the workflow {waiting.workflow!r}"
+            known = waiting.workflow in self._registry.names()
+            missing = f"does not {'run' if known else 'know'} the workflow {waiting.workflow!r}"
             attempts, backoff = self._settings.max_dispatch_attempts, self._settings.retry_policy
+            reason = f"{owner} {missing}"
             returned = outcomes.take_back(tx, [execution_id], attempts, reason, backoff)
         for one in returned:
             self._observer.emit(f"execution.{one.state}", **one.told())
