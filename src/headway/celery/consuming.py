@@ -1,9 +1,13 @@
-"""Celery's consumer, but back within seconds when its broker is."""
+"""Celery's consumer, but back within seconds when its broker is, and not ended by what it lost."""
 
+import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from celery.worker.consumer import Consumer as Celerys
+
+logger = logging.getLogger("headway")
 
 FIRST_PAUSE = 0.5
 LONGER_BY = 0.5
@@ -22,3 +26,41 @@ class Consumer(Celerys):  # type: ignore[misc] # Celery has no types
             interval_max=LONGEST_PAUSE,
         )
         return super().ensure_connected(conn)
+
+    def on_connection_error_after_connected(self, exc: BaseException) -> None:
+        """Begin anew, however the lost connection takes its end.
+
+        One to Redis whose messages cannot be given back raises what Celery does not expect, and
+        its worker ends (kombu 5.7).
+        """
+        self.connection.close = partial(regardless, self.connection.close)
+        super().on_connection_error_after_connected(exc)
+
+    def create_task_handler(self, *arguments: Any, **options: Any) -> Callable[[Any], Any]:
+        """Handle messages whose acknowledgement may come when their connection is long gone."""
+        handle: Callable[[Any], Any] = super().create_task_handler(*arguments, **options)
+
+        def on_task_received(message: Any) -> Any:
+            message.ack = partial(while_connected, message.channel, message.ack)
+            message.reject = partial(while_connected, message.channel, message.reject)
+            return handle(message)
+
+        return on_task_received
+
+
+def while_connected(channel: Any, act: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """Call *act*; when it fails on a channel that is closed, nobody waits for it any more."""
+    try:
+        act(*arguments, **options)
+    except Exception as error:
+        if channel is not None and channel.connection is not None:
+            raise
+        logger.info("a message of a lost connection could not be acknowledged: %r", error)
+
+
+def regardless(close: Callable[[], Any]) -> None:
+    """Close what is broken anyway."""
+    try:
+        close()
+    except Exception as error:
+        logger.info("a lost connection to the broker could not be closed: %r", error)

@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 import time
-from contextlib import suppress
 from multiprocessing import process
 from typing import Any
 
@@ -28,7 +27,6 @@ LONGEST_PAUSE = 4.0
 # For so long a message waits for a database that is away; then headway sends it again, later.
 PATIENCE = 60.0
 
-PARENT_PAUSE = 1.0
 GREATEST_ID = 2**63 - 1
 
 # As it is before any fork, which is when applications are imported.
@@ -73,7 +71,6 @@ class Receiver:
                 logger.warning(NO_PROCESSES, name)
         if forked:
             allow_processes()
-            threading.Thread(target=self._end_with_parent, args=[os.getppid()], daemon=True).start()
         threading.Thread(target=self._open_patiently, name="headway-open", daemon=True).start()
 
     def close(self) -> None:
@@ -130,14 +127,6 @@ class Receiver:
             self._opening = threading.Lock()
             self._executor, self._closed = None, False
             self._process = os.getpid()
-
-    def _end_with_parent(self, parent: int) -> None:
-        """A child whose parent was killed gets nothing more to do, and nobody else would end it."""
-        while os.getppid() == parent:
-            time.sleep(PARENT_PAUSE)
-        with suppress(Exception):
-            self.close()
-        os._exit(1)
 
 
 def allow_processes() -> None:

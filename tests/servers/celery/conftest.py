@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from tests.brokers import Broker, BrokerUnavailable, running
 from tests.servers.celery.site import Site
 
 
-def _broker(kind: str) -> Iterator[Broker]:
+@contextmanager
+def brought_up(kind: str) -> Iterator[Broker]:
+    """A broker of this kind, or the test is skipped."""
     try:
         with running(kind) as broker:
             yield broker
@@ -21,18 +24,14 @@ def _broker(kind: str) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def redis_broker() -> Iterator[Broker]:
-    yield from _broker("redis")
+    with brought_up("redis") as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
 def rabbitmq_broker() -> Iterator[Broker]:
-    yield from _broker("rabbitmq")
-
-
-@pytest.fixture
-def own_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """One that the test may stop."""
-    yield from _broker(request.param)
+    with brought_up("rabbitmq") as broker:
+        yield broker
 
 
 @pytest.fixture(params=["redis", "rabbitmq"])

@@ -14,10 +14,11 @@ from celery import Celery
 
 from headway import Group, Headway, Run
 from headway.celery import CeleryServer, install
+from headway.store import outbox
 from tests.scenarios.bodies import Diary
 
 FOLDER = Path(os.environ["SCENARIO_FOLDER"])
-CAP = 3
+CAPS = (2, 5, 8)
 
 hw = Headway("shop")
 app = Celery("shop", broker=os.environ["SCENARIO_BROKER"])
@@ -26,6 +27,9 @@ app.conf.worker_prefetch_multiplier = 1
 app.conf.broker_connection_retry_on_startup = True
 install(app, hw)
 app.conf.accept_content = os.environ.get("SCENARIO_ACCEPT", "json").split(",")
+
+if seconds := os.environ.get("SCENARIO_UNCLAIMED"):
+    outbox.UNCLAIMED_FOR = timedelta(seconds=float(seconds))  # a minute is long for a test
 
 _diaries: dict[int, Diary] = {}
 
@@ -94,8 +98,13 @@ hw.task_servers.add("celery", CeleryServer(app), default=True)
 aside = CeleryServer(app, queue=f"{app.conf.task_default_queue}-side", priority=3)
 hw.task_servers.add("side", aside, workflows=[on_the_side])
 
-capped = Group("capped", max_active_jobs=CAP)
-hw.schedule(quick, "quick-0", 0, group=capped)
+for cap in CAPS:
+    group = Group(f"at-most-{cap}", max_active_jobs=cap)
+    for number, workflow in enumerate((quick, quick_async)):
+        external_id = f"at-most-{cap}-{number}"
+        hw.schedule(workflow, external_id, 0, group=group, allow_overlap=True)
+
+capped = Group("capped", max_active_jobs=3)
 hw.schedule(stubborn, "stubborn-0", 0, timeout=timedelta(seconds=2), group=capped)
 hw.schedule(in_loop, "impatient-0", 0, timeout=timedelta(seconds=2), group=capped)
 hw.schedule(kills_its_process, "poison-0", 0, group=capped)

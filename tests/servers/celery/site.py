@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from celery import Celery
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from headway import Headway
 from headway.definition.runtime import Runtime
@@ -21,7 +21,7 @@ from headway.domain.execution import Execution, ExecutionState
 from headway.history import History
 from headway.store.engine import Store
 from headway.store.migrate import migrate
-from headway.store.tables import server
+from headway.store.tables import execution_history, server
 from tests.brokers import Broker
 from tests.builders import eventually
 from tests.scenarios.bodies import Body, read_diaries
@@ -64,7 +64,7 @@ class Site:
 
     def headway(self) -> subprocess.Popen[bytes]:
         """``headway run``, as a user starts it."""
-        return self._start("headway", "-m", "headway", "run", f"{SHOP}:hw", "-v")
+        return self._start("headway", "-m", "headway", "run", f"{SHOP}:hw")
 
     def worker(
         self, *options: str, pool: str = "prefork", concurrency: int = 2, **variables: str
@@ -104,7 +104,7 @@ class Site:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def logs(self) -> str:
-        return "\n".join(f"--- {name}\n{self.log(name)[-4000:]}" for name in ("worker", "headway"))
+        return "\n".join(f"--- {name}\n{self.log(name)[-9000:]}" for name in ("worker", "headway"))
 
     def owners(self) -> dict[int, str]:
         """The processes that run what is delivered to them, with their leases."""
@@ -137,7 +137,9 @@ class Site:
         return Counter(str(one.state) for one in self.executions())
 
     def completed(self) -> int:
-        return self.states()[ExecutionState.COMPLETED]
+        ended = select(func.count()).where(execution_history.c.state == ExecutionState.COMPLETED)
+        with self.store.reading() as tx:
+            return int(tx.connection.execute(ended).scalar_one())
 
     def bodies(self) -> list[Body]:
         return read_diaries(self.folder, self.kills)
@@ -164,6 +166,11 @@ class Site:
             os.kill(pid, signal.SIGKILL)
         self.kills.append(Kill(pid, time.monotonic_ns()))
 
+    def note_deaths(self, pids: Sequence[int]) -> None:
+        """Wait until these processes, which die with another, have done so."""
+        self.wait(lambda: not any(_lives(pid) for pid in pids))
+        self.kills += [Kill(pid, time.monotonic_ns()) for pid in pids]
+
     def children(self, process: subprocess.Popen[bytes]) -> Sequence[int]:
         listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         return [int(pid) for pid in listed.split()]
@@ -180,6 +187,14 @@ class Site:
             process.wait()
         self.celery.close()
         self.store.close()
+
+
+def _lives(pid: int) -> bool:
+    """One that nobody has waited for is dead all the same."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _anything(number: int) -> None: ...
