@@ -189,3 +189,52 @@ def assert_each_ended_once(site: Site, run: Run, bodies: list[Body]) -> None:
 
 def tell(*lines: str) -> None:
     sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+MINUTE = 60.0
+WITHIN = 10.0
+
+
+@pytest.mark.story(32)
+@pytest.mark.timeout(400)
+def test_a_broker_that_is_away_for_a_minute_ends_no_process_and_loses_nothing(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Both kinds at the same time, for a minute is long."""
+    with ExitStack() as closing:
+        sites: dict[str, Site] = {}
+        for kind, url in (("redis", "sqlite_url"), ("rabbitmq", "postgres_url")):
+            (tmp_path / kind).mkdir()
+            broker = closing.enter_context(brought_up(kind))
+            site = Site(request.getfixturevalue(url), broker, tmp_path / kind)
+            closing.callback(site.close)
+            sites[kind] = site
+        for site in sites.values():
+            site.headway()
+            site.worker(concurrency=1)
+        for site in sites.values():
+            site.await_owners(1)
+            site.enqueue("quick", 1, 2)
+            site.await_completed(2)
+
+        for site in sites.values():
+            site.broker.kill()
+            site.enqueue("quick", *range(3, 23))
+        time.sleep(MINUTE)
+        waiting = {kind: site.completed() for kind, site in sites.items()}
+        queued = {kind: len(site.history.queued()) for kind, site in sites.items()}
+
+        for kind, site in sites.items():
+            site.broker.start()
+            back = time.monotonic()
+            site.await_completed(3)
+            seconds = time.monotonic() - back
+            tell(f"{kind}: work goes on {seconds:.1f} s after the broker is back")
+            assert seconds < WITHIN, site.logs()
+        for site in sites.values():
+            site.await_completed(22)
+            assert site.states()[ExecutionState.FAILED] == 0
+            assert [process.poll() for process in site.processes] == [None] * 2, site.logs()
+            assert sorted(body.job for body in site.bodies()) == list(range(1, 23))
+        assert waiting == {"redis": 2, "rabbitmq": 2}
+        assert queued == {"redis": 20, "rabbitmq": 20}, "where limits and cancellation reach it"
