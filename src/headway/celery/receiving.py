@@ -135,6 +135,7 @@ def allow_processes() -> None:
     Celery's own multiprocessing has put its process in the place of Python's: a daemon, which may
     have no children lest they stay behind. An isolated run dies with whoever started it.
     """
+    PYTHONS_OWN.name = process.current_process().name  # log lines tell it
     process._current_process = PYTHONS_OWN  # type: ignore[attr-defined]
 
 
