@@ -297,3 +297,16 @@ def test_a_variable_that_sets_nothing_is_warned_about(
     assert record.levelno == logging.WARNING
     assert "HEADWAY_WORKER_COUN is not a setting" in record.message
     assert "did you mean HEADWAY_WORKER_COUNT?" in record.message
+
+
+def test_a_forked_process_opens_the_database_anew(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hw = Headway("forked", database_url=sqlite_url)
+    parents = hw.runtime
+    assert hw.runtime is parents
+
+    monkeypatch.setattr("os.getpid", lambda: 4711)
+
+    assert hw.runtime is not parents
+    assert hw.runtime is hw.runtime

@@ -59,6 +59,7 @@ class Headway(Workflows):
         self.task_servers = TaskServers(self.registry)
         self._collection = Collection()
         self._runtime: Runtime | None = None
+        self._opened_by: int | None = None
         self._opening = threading.Lock()
         for sentence in unknown_variables(os.environ):
             logger.warning(sentence)
@@ -147,8 +148,10 @@ class Headway(Workflows):
         'headway:runtime'
         """
         with self._opening:
-            if self._runtime is None:
+            if self._runtime is None or self._opened_by != os.getpid():
+                # Connections do not survive a fork: two processes would talk on one.
                 self._runtime = Runtime(self.name, self.registry, self.open_store())
+                self._opened_by = os.getpid()
         return self._runtime
 
     @property
