@@ -5,9 +5,9 @@
 One Celery worker with two processes, on a broker and a PostgreSQL server of their own. In each
 round plain Celery runs N tasks, and then headway sends as many executions to the same worker; a
 task and a job do the same, they count in a file. Time is taken from the first one queued until all
-have counted. Both take turns on one machine, so that what else it does hits them alike: the ratio
-is of one run. headway's part is a transaction to claim and one to finish for each job, and what
-queues, admits and publishes it.
+have counted; headway's are queued in one transaction, as a batch of its manager is. Both take
+turns on one machine, so that what else it does hits them alike: the ratio is of one run. headway's
+part is a transaction to claim and one to finish for each job, and what admits and publishes it.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from celery import Celery
 
 from headway import Headway
 from headway.celery import CeleryServer, install
-from headway.definition.runtime import Runtime
+from headway.domain.work_queue import NewEntry, Source
+from headway.store import work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.brokers import running
@@ -85,10 +86,10 @@ def rate_of_plain(jobs: int) -> float:
     return jobs / (time.monotonic() - began)
 
 
-def rate_through_headway(runtime: Runtime, jobs: int) -> float:
+def rate_through_headway(store: Store, jobs: int) -> float:
     before, began = counted(), time.monotonic()
-    for _ in range(jobs):
-        runtime.enqueue("job")
+    with store.writing() as tx:
+        work_queue.enqueue(tx, [NewEntry("job", Source.AD_HOC, "null")] * jobs)
     until_counted(before + jobs)
     return jobs / (time.monotonic() - began)
 
@@ -128,12 +129,11 @@ def measure(kind: str, jobs: int, rounds: int) -> None:
 
 def compare(jobs: int, rounds: int) -> None:
     store = Store(hw.database_url)
-    runtime = Runtime("bench", hw.registry, store)
     rate_of_plain(20)
-    rate_through_headway(runtime, 20)
+    rate_through_headway(store, 20)
     rates: list[tuple[float, float]] = []
     for number in range(rounds):
-        rates.append((rate_of_plain(jobs), rate_through_headway(runtime, jobs)))
+        rates.append((rate_of_plain(jobs), rate_through_headway(store, jobs)))
         print(
             f"round {number + 1}: plain Celery {rates[-1][0]:6.0f}/s, headway {rates[-1][1]:6.0f}/s"
         )
