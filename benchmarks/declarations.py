@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from headway import Headway, Item, every
-from headway.service import apply_declarations
+from headway.applying import apply_declarations
 from headway.store.declarations import Applied
 from headway.store.migrate import migrate
 from tests.postgres_server import private_server

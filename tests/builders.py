@@ -12,6 +12,7 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from headway import Headway, Run
+from headway.applying import apply_declarations
 from headway.config import Settings
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.execution import Execution, ExecutionState
@@ -22,7 +23,6 @@ from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.observe import Event, Observer
 from headway.runner.job_runner import JobRunner, RunnerResult
 from headway.servers.local import LocalServer
-from headway.service import apply_declarations
 from headway.store import executions, removal, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate

@@ -3,14 +3,11 @@
 Nothing else constructs an actor, and no actor knows another: they meet in tables.
 """
 
-import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
 
+from headway.applying import apply_at_start
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
-from headway.domain.declaration import Declaration
-from headway.errors import CreatedMeanwhile, DatabaseUnavailable, RemovalRefused
 from headway.health import Health, HealthWatch, diagnose
 from headway.hints import announcing, listen
 from headway.history import Retention
@@ -23,81 +20,16 @@ from headway.relay import Relay
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
-from headway.store import declarations, notifications
-from headway.store.declarations import Applied
 from headway.store.durability import check_durability
-from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
+from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
-from headway.store.transaction import Transaction
 from headway.turns import Turn, Turns
 from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
 PULSE = 2.0
 # Those without which work stands still; the others are hints and housekeeping.
 WATCHED = ("pulse", Role.MANAGER, Role.DISPATCHER, "orphans")
-HELD = (
-    "another server is applying its declaration, or a transaction is open that changes dependents "
-    "or the same manifests; end that transaction, or try again later"
-)
-GO_BACK = (
-    "this declaration was applied before and a later one has replaced it, so nothing was applied; "
-    "to go back to it: headway apply MODULE:APP"
-)
-ALLOW_REMOVAL = (
-    "more than half of the manifests are no longer declared, so none was removed; "
-    "to see them: headway plan MODULE:APP; to remove them: headway apply MODULE:APP --allow-removal"
-)
-
-
-def apply_declarations(
-    app: Headway, store: Store, *, by_hand: bool = False, allow_removal: bool = False
-) -> Applied:
-    """Write what *app* declares, one server at a time, patiently while the database is away.
-
-    A start keeps back what it must not do on its own; *by_hand*, an earlier declaration is gone
-    back to, and one that removes too much is refused as a whole.
-    """
-    settings, wanted = app.settings, app.declaration()
-    last = settings.seeding_attempts - 1
-    for attempt in range(settings.seeding_attempts):
-        try:
-            if applied := _try_to_apply(store, wanted, by_hand, allow_removal):
-                return applied
-            held = True
-        except (*TRANSIENT, CreatedMeanwhile) as error:
-            held = waited_in_vain(error)
-            if attempt == last and not held:
-                raise
-        if held:
-            app.observer.emit("declaration.waiting", application=app.name, advice=HELD)
-        if attempt < last:
-            time.sleep(settings.seeding_base_delay.total_seconds() * 2**attempt)
-    raise DatabaseUnavailable(f"nothing was applied: {HELD}")
-
-
-def _try_to_apply(
-    store: Store, wanted: Declaration, by_hand: bool, allow_removal: bool
-) -> Applied | None:
-    """None if another holds the lock; it is not even asked for when there is nothing to do."""
-    if not by_hand and (settled := _settled(store, wanted)):
-        return settled
-    with store.leading(Lock.APPLY, seconds=60) as tx:
-        return None if tx is None else _applied(tx, wanted, by_hand, allow_removal)
-
-
-def _settled(store: Store, wanted: Declaration) -> Applied | None:
-    with store.reading() as tx:
-        return declarations.settled(tx, wanted)
-
-
-def _applied(tx: Transaction, wanted: Declaration, by_hand: bool, allow_removal: bool) -> Applied:
-    applied = declarations.apply(tx, wanted, allow_removal=allow_removal, go_back=by_hand)
-    if by_hand and applied.kept_back:
-        raise RemovalRefused(wanted.application, applied.kept_back)
-    if by_hand:
-        notifications.notify_at_commit(tx)
-    return applied
 
 
 class Service:
@@ -140,7 +72,7 @@ class Service:
         if not self.app.settings.allow_lost_commits:
             check_durability(self.store)
         if Role.MANAGER in self.roles:
-            self._apply()
+            apply_at_start(self.app, self.store)
         if self._announcer is not None:
             self._announcer.start()
         self._keeper.start()
@@ -173,16 +105,6 @@ class Service:
             self._announcer.stop()
         self.store.close()
         self.app.observer.emit("service.stopped", owner=self.owner)
-
-    def _apply(self) -> None:
-        applied, observer = apply_declarations(self.app, self.store), self.app.observer
-        if applied.outdated:
-            observer.emit("declaration.outdated", application=self.app.name, advice=GO_BACK)
-            return
-        counts = {name: count for name, count in asdict(applied).items() if name != "outdated"}
-        observer.emit("declaration.applied", **counts)
-        if applied.kept_back:
-            observer.emit("declaration.kept_back", count=applied.kept_back, advice=ALLOW_REMOVAL)
 
     def _build_keeper(self) -> LeaseKeeper:
         settings = self.app.settings

@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, func, select
 
 from headway import Group, Headway, Item, Run, every
+from headway.applying import apply_declarations
 from headway.domain.work_queue import NewEntry, Source
-from headway.service import apply_declarations
 from headway.store import engine, work_queue
 from headway.store.engine import Lock, Store
 from headway.store.tables import execution, manifest, manifest_group

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 
 from headway import Headway, cron, every
+from headway.applying import apply_declarations
 from headway.domain.schedule import Schedule
-from headway.service import apply_declarations
 from headway.store.engine import Store
 from headway.store.tables import (
     execution_history,

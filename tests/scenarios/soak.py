@@ -16,6 +16,7 @@ from sqlalchemy import func, select, text
 
 from benchmarks._flatness import of_this_process
 from headway import Group, Headway, Run, every
+from headway.applying import apply_declarations
 from headway.definition.runtime import Runtime
 from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.execution import Execution
@@ -29,7 +30,6 @@ from headway.observe import Event
 from headway.orphans import OrphanSweep
 from headway.runner.job_runner import JobRunner
 from headway.servers.local import LocalServer
-from headway.service import apply_declarations
 from headway.store import executions
 from headway.store.engine import Store
 from headway.store.migrate import migrate

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from headway import Group, Headway, Item, RetryPolicy, every
+from headway.applying import apply_declarations
 from headway.domain.execution import Execution, ExecutionState, Outcome
-from headway.service import apply_declarations
 from headway.store import outcomes
 from tests.builders import OWNER, START, Scene, names, reasons
 

@@ -17,9 +17,9 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from headway import Headway, Item, every, once
+from headway.applying import apply_declarations
 from headway.definition.runtime import Runtime
 from headway.errors import CircularDependencyError, DatabaseUnavailable, StepFailed
-from headway.service import apply_declarations
 from headway.store.declarations import Applied
 from headway.store.tables import manifest, work_queue
 from tests.builders import Recorder, Scene, eventually, names

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from headway import Headway, Item, every
-from headway.service import apply_declarations
+from headway.applying import apply_declarations
 from headway.store.declarations import Applied
 from headway.store.engine import Store
 from headway.store.migrate import migrate

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
+from headway.applying import apply_declarations
 from headway.definition.app import Headway
 from headway.history import History
-from headway.service import Service, apply_declarations
+from headway.service import Service
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.work_queue import enqueue

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from headway.applying import apply_declarations
 from headway.cli.plan_text import notes, summary
 from headway.cli.run import DatabaseUrl
 from headway.cli.target import Target, load
 from headway.cli.terminal import plain
 from headway.domain.plan import Plan
 from headway.errors import HeadwayError, RemovalRefused
-from headway.service import apply_declarations
 from headway.store import planning
 from headway.store.declarations import Applied
 from headway.store.engine import Store

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from headway.applying import apply_declarations
 from headway.definition.app import Headway
 from headway.doctor.examination import Doctor
 from headway.doctor.findings import Severity
 from headway.domain.execution import ExecutionState
 from headway.history import History
-from headway.service import apply_declarations
 from headway.store import sessions
 from headway.store.engine import TRANSIENT, Store
 from headway.store.migrate import migrate

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from headway.applying import apply_declarations
 from headway.definition.app import Headway
 from headway.definition.runtime import Runtime
 from headway.dispatcher.cycle import JobDispatcher
@@ -24,7 +25,6 @@ from headway.domain.virtual_clock import VirtualClock
 from headway.history import History
 from headway.manager.cycle import ManifestManager
 from headway.servers.local import LocalServer
-from headway.service import apply_declarations
 from headway.store import executions, leases, outcomes
 from headway.store.engine import Store
 from headway.store.migrate import migrate
