@@ -182,3 +182,27 @@ def test_without_an_offer_it_sleeps_until_something_is_due() -> None:
     loop.stop()
 
     assert passes.count == 4
+
+
+def test_a_deaf_loop_hears_a_wake_up_afterwards() -> None:
+    loop, passes, _ = loop_over(lambda count: Rest(earliest=HOUR, deaf=0.001))
+    loop.start()
+    for _ in range(3):
+        passes.happened()
+        loop.wake()
+    passes.happened()
+    loop.stop()
+
+    assert passes.count == 4
+
+
+def test_a_deaf_loop_hears_only_that_it_is_to_stop() -> None:
+    loop, passes, _ = loop_over(lambda count: Rest(earliest=0.0, deaf=HOUR))
+    loop.start()
+    passes.happened()
+    for _ in range(100):
+        loop.wake()
+        loop.offer()
+    loop.stop()
+
+    assert passes.count == 1

@@ -14,15 +14,16 @@ DOUBLINGS = 10
 
 @dataclass(frozen=True)
 class Rest:
-    """How long a loop sleeps: in any case until *due*, if that is known, and not before *earliest*
-    for an offer.
+    """How long a loop sleeps: in any case until *due*, if that is known, not before *earliest* for
+    an offer, and while it is *deaf* not even for a wake-up, which is heard afterwards.
 
     >>> Rest(earliest=2.0, due=30.0)
-    Rest(earliest=2.0, due=30.0)
+    Rest(earliest=2.0, due=30.0, deaf=0.0)
     """
 
     earliest: float
     due: float | None = None
+    deaf: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class Loop:
         earliest = rest.earliest if rest.due is None else min(rest.earliest, rest.due)
         left = None if rest.due is None else rest.due - earliest
         with self._changed:
+            if rest.deaf:
+                self._changed.wait_for(lambda: self._stopping, rest.deaf)
             self._changed.wait_for(lambda: self._woken, earliest)
             if left is None or left > 0:
                 self._changed.wait_for(lambda: self._woken or self._offered, left)

@@ -1,6 +1,7 @@
 """One turn of each actor's loop: a pass, whom that wakes, and how long the loop may sleep then."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from headway.config import Settings
@@ -18,6 +19,8 @@ HELD_PAUSE = 0.5
 # Of an idle process's second, the pulse and the beat have used up nearly all it may ask.
 SWEEP_PAUSE = 60.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
+# Every hint reaches everybody, and one leader is enough for it: the others need not all try.
+FOLLOWER_DEAF = 0.2
 # A short lease asks for quick recovery, which must not wait for the sweep instead.
 ORPHAN_PAUSE, LOOKS_PER_LEASE = 2.0, 6
 # A row that the relay of another process has left behind waits no longer than this.
@@ -30,7 +33,7 @@ class Turns:
     """Takes the turns of one process's actors; each is one pass, however it is repeated.
 
     >>> Turns(app, WakeUps(), lease=timedelta(seconds=15)).manage(manager)  # doctest: +SKIP
-    Rest(earliest=5.0, due=3598.2)
+    Rest(earliest=5.0, due=3598.2, deaf=0.0)
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class Turns:
         result, interval = manager.run_once(), self._settings.manager_polling_interval
         if not result.led:
             # Whoever leads may have been stopped: the database then takes the lock from them.
-            return Rest(min(interval, FOLLOWER_PAUSE).total_seconds())
+            return Rest(min(interval, FOLLOWER_PAUSE).total_seconds(), deaf=FOLLOWER_DEAF)
         if result.queued:
             self._wakeups.wake(Role.DISPATCHER)
         rest = _rest(interval, result.due_in)
@@ -74,7 +77,8 @@ class Turns:
             return 0.0  # there may be more than one cycle looks at
         if not result.led and self._app.task_servers.elsewhere():
             return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
-        return _rest(self._settings.dispatcher_polling_interval, result.due_in)
+        rest = _rest(self._settings.dispatcher_polling_interval, result.due_in)
+        return rest if result.led else replace(rest, deaf=FOLLOWER_DEAF)
 
     def relay(self, relay: Relay) -> float:
         """Tell other task servers what was dispatched for them."""
