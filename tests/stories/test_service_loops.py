@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -316,7 +317,8 @@ def test_a_dispatcher_that_may_start_nothing_waits_for_its_poll(scene: Scene) ->
         rests = [service._loops["dispatcher"]._once() for _ in range(3)]
         release.set()
 
-    assert rests == [Rest(earliest=3600)] * 3
+    # The loop may be in the middle of a pass of its own: then this one finds the lock taken.
+    assert [replace(cast(Rest, rest), deaf=0.0) for rest in rests] == [Rest(earliest=3600)] * 3
 
 
 @pytest.mark.story(43)
