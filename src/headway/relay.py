@@ -12,7 +12,7 @@ from datetime import timedelta
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
 from headway.domain.routing import RelayedServer
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.store import outbox
 from headway.store.engine import Store
 from headway.store.outbox import Letter
@@ -95,20 +95,20 @@ class Relay:
         return published
 
     def _publish(self, name: str, server: RelayedServer, letters: Sequence[Letter]) -> int:
-        told: list[Letter] = []
+        sent: list[Letter] = []
         try:
             for one in letters:
                 server.publish(one.execution_id)
-                told.append(one)
+                sent.append(one)
         except Exception as error:
             self._note_absent(name, error)
         with self._store.briefly() as tx:
-            outbox.note_published(tx, told)
-            outbox.let_go(tx, letters[len(told) :])
-        again = sum(one.published > 0 for one in told)
+            outbox.note_published(tx, sent)
+            outbox.let_go(tx, letters[len(sent) :])
+        again = sum(one.published > 0 for one in sent)
         if again:
             self._observer.emit("relay.unclaimed", task_server=name, count=again)
-        return len(told)
+        return len(sent)
 
     def _answers_again(self, name: str, server: RelayedServer) -> bool:
         if self._clock() < self._absent[name].ask_at:
@@ -130,7 +130,7 @@ class Relay:
         self._absent[name] = Absence(failures, self._clock() + pause)
         self._task_servers.note_away(name, True)
         if known is None:
-            self._observer.emit("task_server.away", task_server=name, error=repr(error))
+            self._observer.emit("task_server.away", task_server=name, error=told(error))
 
     def _recall(self, name: str) -> int:
         with self._store.briefly() as tx:

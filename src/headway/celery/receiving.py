@@ -12,6 +12,7 @@ from headway.domain.execution import ExecutionState
 from headway.domain.text import shown
 from headway.errors import HeadwayError
 from headway.executor import Executor
+from headway.observe import told
 from headway.store.engine import TRANSIENT
 
 logger = logging.getLogger("headway")
@@ -52,8 +53,7 @@ class Receiver:
         """Run the execution that a message names; whatever else it says is refused."""
         execution_id = _only_id(arguments, named)
         if execution_id is None:
-            told = shown(named or arguments)
-            self._hw.observer.emit("delivery.refused", told=told)
+            self._hw.observer.emit("delivery.refused", told=shown(named or arguments))
             return None
         ended = self._patiently(execution_id)
         if ended is None:
@@ -94,7 +94,7 @@ class Receiver:
             try:
                 return self._open().run(execution_id)
             except (*TRANSIENT, HeadwayError) as error:
-                self._hw.observer.emit("loop.failed", loop="celery", error=repr(error))
+                self._hw.observer.emit("loop.failed", loop="celery", error=told(error))
                 if self._closed or time.monotonic() > give_up:
                     return None
             time.sleep(pause)
@@ -106,7 +106,7 @@ class Receiver:
             try:
                 self._open()
             except Exception as error:
-                self._hw.observer.emit("loop.failed", loop="celery", error=repr(error))
+                self._hw.observer.emit("loop.failed", loop="celery", error=told(error))
             else:
                 return
             time.sleep(pause)
