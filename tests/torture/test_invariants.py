@@ -261,6 +261,15 @@ def test_sound_facts_break_nothing() -> None:
     assert breaches(SOUND) == {}
 
 
+@pytest.mark.parametrize(("crashes", "is_lost"), [(PLAN.max_crashes, False), (4, True)])
+def test_what_has_lost_too_many_workers_is_over(crashes: int, is_lost: bool) -> None:
+    gone = [lost(70 + time, None, 80 + time, 81 + time) for time in range(crashes)]
+    starts = [line(80 + time, "start", 70 + time, 18) for time in range(crashes)]
+    killed = line(79, "killed", 10)
+    facts = plus(line(60, "accepted", 18, 180), killed, *starts, executions=gone)
+    assert ("nothing_is_lost" in breaches(facts)) == is_lost
+
+
 def test_every_invariant_is_seen_to_break() -> None:
     assert {check.__name__ for check in INVARIANTS} == BROKEN.keys()
 

@@ -22,11 +22,18 @@ def nothing_is_lost(facts: Facts) -> Iterator[str]:
     yield from facts.unfinished
     started = {line.words[1] for line in facts.noted("start")}
     done = facts.completed_per_number()
-    cancelled = first_words(facts.noted("cancelled"))
-    for number in sorted(first_words(facts.noted("accepted")) - cancelled):
+    over = first_words(facts.noted("cancelled")) | set(_given_up(facts))
+    for number in sorted(first_words(facts.noted("accepted")) - over):
         if number != "poison" and not done.get(number):
             yield f"{number} was accepted, {'started' if number in started else 'never started'}, \
 and did not complete"
+
+
+def _given_up(facts: Facts) -> Iterator[str]:
+    """What has lost so many workers, one after another, that it counts as their murderer."""
+    numbers = {int(line.words[0]): line.words[1] for line in facts.noted("start")}
+    crashes = Counter(numbers[one.id] for one in facts.executions if one.lost and one.id in numbers)
+    return (number for number, times in crashes.items() if times >= facts.plan.max_crashes)
 
 
 def one_completion(facts: Facts) -> Iterator[str]:
