@@ -1,7 +1,7 @@
 # Everything headway needs is installed into .venv by the first command that needs it.
 
 PYTHON    ?= python3
-WORKERS   ?= 2
+WORKERS   ?= 3
 DEMO_ARGS ?=
 TEST_ARGS ?=
 CHAOS_ARGS ?=
