@@ -164,7 +164,7 @@ class Service:
                 to_own_workers=True,
                 task_servers=self.app.task_servers,
             )
-            yield self._wakeable(Role.DISPATCHER, lambda: self._turns.dispatch(dispatcher))
+            yield self._wakeable(Role.DISPATCHER, lambda: self._turns.admit(dispatcher))
             if self.app.task_servers.relayed:
                 relay = Relay(self.store, self.app.registry, self.app.task_servers, observer)
                 yield Loop("relay", lambda: self._turns.relay(relay), observer)

@@ -68,8 +68,8 @@ class Turns:
             self._wakeups.wake(Role.MANAGER)
         return 0.0 if swept.hurry else SWEEP_PAUSE
 
-    def dispatch(self, dispatcher: JobDispatcher) -> float | Rest:
-        """Dispatch what is queued."""
+    def admit(self, dispatcher: JobDispatcher) -> float | Rest:
+        """Dispatch what is queued, as far as the limits allow."""
         result = dispatcher.run_once()
         if result.by_server.keys() & self._app.task_servers.relayed.keys():
             self._on_outbox()

@@ -27,6 +27,7 @@ GOES_WITH = {
 NEVER_GROWS = {
     "headway_execution": "an execution that ends moves to the history",
     "headway_wake": "the manager deletes what it reads",
+    "headway_outbox": "the relay drops what was claimed or has ended when it looks at it again",
     "headway_server": "a process that ends deletes its row; that of a dead one is buried",
     "headway_mark": "one row per name, and the names are in the code",
     "headway_schema_version": "one row per migration",

@@ -77,11 +77,11 @@ def test_a_reaper_that_is_slow_between_reading_and_writing_leaves_what_has_ended
         reap, elsewhere = outcomes.fail_stale_in_progress, Store(postgres_url, clock=scene.clock)
         reaped: list[list[Execution]] = []
 
-        def reap_too_late(tx: Any, execution_ids: Any) -> list[Execution]:
+        def reap_too_late(tx: Any, execution_ids: Any, backoff: Any) -> list[Execution]:
             assert list(execution_ids) == [one.id], "it was stale when it was read"
             with elsewhere.writing() as other:
                 assert outcomes.finish(other, OWNER, {one.id: COMPLETED})
-            reaped.append(reap(tx, execution_ids))
+            reaped.append(reap(tx, execution_ids, backoff))
             return reaped[-1]
 
         monkeypatch.setattr(outcomes, "fail_stale_in_progress", reap_too_late)
