@@ -11,7 +11,6 @@ import pytest
 
 from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
 from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode
-from headway.torture import mutations
 from headway.torture.evidence import Line
 from headway.torture.facts import Facts, Sample
 from headway.torture.intervals import most_at_once
@@ -288,7 +287,3 @@ def test_an_invariant_breaks_and_no_other(name: str) -> None:
 )
 def test_how_many_there_were_at_once(intervals: list[tuple[float, float]], most: int) -> None:
     assert most_at_once(intervals) == most
-
-
-def test_there_are_at_least_eight_ways_to_break_it() -> None:
-    assert len(mutations.MUTATIONS) >= 8

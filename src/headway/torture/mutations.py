@@ -7,10 +7,12 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from typing import Any
 
 from headway.definition.app import Headway
 from headway.domain.execution import ExecutionState, Outcome
+from headway.domain.retry import RetryPolicy
 from headway.domain.work_queue import NewEntry, Source
 from headway.errors import DefinitionError
 from headway.lease import LeaseKeeper
@@ -26,8 +28,8 @@ def no_fence() -> None:
     """A zombie's result is written to whichever attempt of its work is running now."""
     finish = outcomes.finish
 
-    def unfenced(tx: Any, owner: str, ended: Mapping[int, Outcome]) -> Any:
-        recorded = finish(tx, owner, ended)
+    def unfenced(tx: Any, owner: str, ended: Mapping[int, Outcome], backoff: Any = None) -> Any:
+        recorded = finish(tx, owner, ended, backoff or RetryPolicy())
         for key in ended.keys() - {one.id for one in recorded}:
             mine = executions.find(tx, key)
             for other in reading.list_executions(tx, states=[ExecutionState.IN_PROGRESS]):
@@ -153,10 +155,12 @@ def apply(name: str | None) -> None:
 
 
 def damage(store: Store, name: str | None) -> None:
-    """Break the database as well, if that belongs to it."""
+    """Break the database as well, or what the client calls, if that belongs to it."""
     if name == no_unique_index.__name__:
         with store.writing() as tx:
             drop_the_rule_of_one_queued_entry(tx)
+    elif name == cancel_ignored.__name__:
+        cancel_ignored()
 
 
 def _lead_without(lock: Lock) -> None:
@@ -169,4 +173,8 @@ def _lead_without(lock: Lock) -> None:
 
 
 def _replace(whose: object, name: str, by: Any) -> None:
+    """What no longer takes what the original takes would break everything, and show nothing."""
+    takes, shall_take = (len(signature(one).parameters) for one in (by, getattr(whose, name)))
+    if takes != shall_take:
+        raise TypeError(f"{name}: the broken one takes {takes} arguments, the sound {shall_take}")
     setattr(whose, name, by)
