@@ -136,6 +136,7 @@ def allow_processes() -> None:
     have no children lest they stay behind. An isolated run dies with whoever started it.
     """
     PYTHONS_OWN.name = process.current_process().name  # log lines tell it
+    # Python has no public way to say who the current process is, hence none with a type.
     process._current_process = PYTHONS_OWN  # type: ignore[attr-defined]
 
 

@@ -26,6 +26,7 @@ from headway.torture.clients import Client
 from headway.torture.crew import SCHEDULER, WORKER, Crew, Deployment, preload
 from headway.torture.evidence import Notebook
 from headway.torture.facts import Facts, Sample
+from headway.torture.invariants import SHOWN
 from headway.torture.nemesis import Nemesis
 from headway.torture.operator import Operator
 from headway.torture.plan import Plan
@@ -34,7 +35,6 @@ from headway.torture.postgres import PostgresServer, private_server
 PENDING, IN_PROGRESS = ExecutionState.PENDING, ExecutionState.IN_PROGRESS
 CALM = 90.0
 SAMPLE_PAUSE = 0.1
-SHOWN = 5
 
 Say = Callable[[str], None]
 
