@@ -22,7 +22,11 @@ RUNNING = ExecutionState.IN_PROGRESS
 def test_a_worker_stopped_for_three_leases_is_not_believed_and_frees_no_slot(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The group has one slot, and two manifests wait for it all the time."""
+    """The group has one slot, and two manifests wait for it all the time.
+
+    Usually the lost work gets the slot back; a dispatcher that listed the waiting entries just
+    before the sweep gives it to the next in line, which is as good.
+    """
     monkeypatch.setenv("SCENARIO_CAP", "1")
     zombie, taken = start_one(deployment)
     deployment.start("--only", "worker", jobs=3, settings=SHORT)
@@ -32,22 +36,22 @@ def test_a_worker_stopped_for_three_leases_is_not_believed_and_frees_no_slot(
     zombie.send_signal(signal.SIGSTOP)
     time.sleep(3 * LEASE)  # the pause itself
     deployment.wait_for("start", 2)
-    [again] = running(deployment)
-    assert (again.external_id, again.entry_id) == (taken.external_id, taken.entry_id)
+    [holder] = running(deployment)
+    assert holder.id != taken.id
     deployment.release(taken.id)
     zombie.send_signal(signal.SIGCONT)
     eventually(lambda: refusals(deployment) == 1)
     eventually(lambda: len(living(deployment)) == 3)
 
     let_dispatchers_look(deployment)
-    assert [one.id for one in running(deployment)] == [again.id], "the only slot is taken"
+    assert [one.id for one in running(deployment)] == [holder.id], "the only slot is taken"
     assert deployment.evidence("end")[str(taken.external_id)] == 1, "the zombie's own body"
     deployment.release()
     deployment.wait_until_completed(4)
 
     lost, done = runs(deployment, str(taken.external_id))
     assert (lost.id, lost.state, lost.lost) == (taken.id, FAILED, True)
-    assert (done.id, done.state, done.crashes) == (again.id, COMPLETED, 1)
+    assert (done.entry_id, done.state, done.crashes) == (taken.entry_id, COMPLETED, 1)
     assert deployment.states() == {COMPLETED: 4, FAILED: 1}, "one completion of each, one ad hoc"
     assert refusals(deployment) == 1 and "server.dead" in deployment.log()
     assert one_at_a_time(deployment, but=taken.id)

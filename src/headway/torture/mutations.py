@@ -17,24 +17,21 @@ from headway.domain.work_queue import NewEntry, Source
 from headway.errors import DefinitionError
 from headway.lease import LeaseKeeper
 from headway.orphans import OrphanSweep, Swept
-from headway.store import cancelling, engine, executions, outcomes, reading, settling, work_queue
-from headway.store.damage import drop_the_rule_of_one_queued_entry
+from headway.store import cancelling, engine, executions, outcomes, settling, work_queue
+from headway.store.damage import believe_the_lost, drop_the_rule_of_one_queued_entry
 from headway.store.engine import Lock, Store
 
 A_WHILE = 3600.0
 
 
 def no_fence() -> None:
-    """A zombie's result is written to whichever attempt of its work is running now."""
+    """A zombie's result is believed, though its work was given to somebody else."""
     finish = outcomes.finish
 
     def unfenced(tx: Any, owner: str, ended: Mapping[int, Outcome], backoff: Any = None) -> Any:
         recorded = finish(tx, owner, ended, backoff or RetryPolicy())
-        for key in ended.keys() - {one.id for one in recorded}:
-            mine = executions.find(tx, key)
-            for other in reading.list_executions(tx, states=[ExecutionState.IN_PROGRESS]):
-                if mine is not None and other.entry_id == mine.entry_id and other.owner:
-                    finish(tx, other.owner, {other.id: ended[key]})
+        late = ended.keys() - {one.id for one in recorded}
+        believe_the_lost(tx, [key for key in late if ended[key].state is ExecutionState.COMPLETED])
         return recorded
 
     _replace(outcomes, "finish", unfenced)
