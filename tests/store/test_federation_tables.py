@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -52,8 +53,8 @@ FIELDS = {
 }
 # What the tables keep beside the artifact, so that "no duplicates" can be checked.
 BESIDE = {
-    tables.event: {"terminal_reason"},
-    tables.workorder: {"event_id"},
+    tables.event: {"terminal_reason", "attempts", "parked_at", "last_error"},
+    tables.workorder: {"event_id", "entry_id"},
     tables.pause_state: {"pause_id"},
     tables.output_bundle: {"work_order_id"},
 }
@@ -111,6 +112,19 @@ def write(store: Store, *statements: Any) -> None:
             tx.connection.execute(statement)
 
 
+class _Undone(Exception):
+    """Ends a transaction that was only a trial."""
+
+
+def try_to_write(store: Store, changed: Table, **changes: Any) -> None:
+    """One row of everything, of which one is *changed*: facts cannot be changed afterwards."""
+    with suppress(_Undone), store.writing() as tx:
+        for table in ROWS:
+            row = row_of(table, **(changes if table is changed else {}))
+            tx.connection.execute(insert(table).values(**row))
+        raise _Undone
+
+
 @pytest.fixture
 def filled(store: Store) -> Store:
     """One row of everything."""
@@ -161,33 +175,61 @@ def test_every_artifact_comes_back_as_it_was_written(filled: Store) -> None:
     ids=lambda value: value.name if isinstance(value, Table) else str(value),
 )
 def test_a_column_takes_only_what_the_protocol_names(
-    filled: Store, table: Table, column: str, allowed: list[Any], refused: list[Any]
+    store: Store, table: Table, column: str, allowed: list[Any], refused: list[Any]
 ) -> None:
     for value in allowed:
-        write(filled, update(table).values({column: value}))
+        try_to_write(store, table, **{column: value})
     for value in refused:
         with pytest.raises(IntegrityError):
-            write(filled, update(table).values({column: value}))
+            try_to_write(store, table, **{column: value})
 
 
-def test_a_processed_event_says_why(filled: Store) -> None:
-    ended = {"processed": True, "terminal_reason": "SCHEDULED"}
-    write(filled, update(tables.event).values(**ended))
+def test_a_processed_event_says_why(store: Store) -> None:
+    try_to_write(store, tables.event, processed=True, terminal_reason="SCHEDULED")
     with pytest.raises(IntegrityError):
-        write(filled, update(tables.event).values(terminal_reason="BORED"))
+        try_to_write(store, tables.event, processed=True, terminal_reason="BORED")
 
 
-def test_an_answer_without_access_is_empty(filled: Store) -> None:
-    denied = {"status": "DENIED", "results": "[]"}
-    write(filled, update(tables.substrate_query_response).values(**denied))
+def test_an_answer_without_access_is_empty(store: Store) -> None:
+    try_to_write(store, tables.substrate_query_response, status="DENIED", results="[]")
 
 
-@pytest.mark.parametrize("table", [tables.context_snapshot, tables.output_bundle])
-def test_what_a_diazotroph_saw_and_said_cannot_be_changed(filled: Store, table: Table) -> None:
+@pytest.mark.parametrize(
+    "table",
+    [
+        tables.context_snapshot,
+        tables.output_bundle,
+        tables.pause_state,
+        tables.run_record,
+        tables.session_manifest,
+        tables.substrate_query,
+        tables.substrate_query_response,
+    ],
+    ids=lambda table: table.name,
+)
+def test_what_was_seen_and_said_cannot_be_changed(filled: Store, table: Table) -> None:
     before = rows_of(filled, table)
     with pytest.raises(DBAPIError, match="immutable and cannot be changed"):
-        write(filled, update(table).values(objective_id="another"))
+        write(filled, update(table).values(created_at=NOON + timedelta(days=1)))
     assert rows_of(filled, table) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "ended"),
+    [
+        (tables.event, {"processed": True, "terminal_reason": "SCHEDULED"}),
+        (tables.workorder, {"status": "EXECUTED"}),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_what_is_over_does_not_begin_again(
+    filled: Store, table: Table, ended: dict[str, Any]
+) -> None:
+    before = rows_of(filled, table)[0]
+    write(filled, update(table).values(**ended))
+    with pytest.raises(DBAPIError, match="cannot be changed"):
+        write(filled, update(table).values(**{name: before[name] for name in ended}))
+    assert ended.items() <= rows_of(filled, table)[0].items()
 
 
 @pytest.mark.parametrize(
@@ -198,6 +240,7 @@ def test_what_a_diazotroph_saw_and_said_cannot_be_changed(filled: Store, table: 
         (tables.output_bundle, {"output_id": "o2"}),
         (tables.run_record, {"run_id": "r2"}),
         (tables.event, {"type": "TICKET_READY"}),
+        (tables.objective, {"objective_id": "another"}),
         (tables.pause_state, {}),
     ],
     ids=lambda value: getattr(value, "name", ""),

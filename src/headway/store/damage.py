@@ -18,6 +18,6 @@ def believe_the_lost(tx: Transaction, execution_ids: Iterable[int]) -> None:
     history = execution_history
     gone = delete(history).where(history.c.id.in_(execution_ids), history.c.state == "failed")
     for row in tx.connection.execute(gone.returning(*history.c)).all():
-        failure = {name: None for name in history.c if name.startswith("failure_")}
+        failure = {one.name: None for one in history.c if one.name.startswith("failure_")}
         believed = {**row._mapping, **failure, "state": "completed", "finished_at": tx.now}
         tx.connection.execute(insert(history), believed)

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     SmallInteger,
     Table,
     Text,
@@ -20,6 +21,8 @@ from sqlalchemy import (
 
 from headway.store.tables.base import schema
 from headway.store.types import Instant
+
+_BEING_BUILT = "status = 'CREATED' AND diazotroph_type = 'MANIFEST_BUILDER_DIAZOTROPH'"
 
 
 def _one_of(table: str, column: str, words: str) -> CheckConstraint:
@@ -59,6 +62,9 @@ event = Table(
     _moment("created_at"),
     _flag("event", "processed"),
     Column("terminal_reason", Text),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("parked_at", Instant),
+    Column("last_error", Text),
     _one_of("event", "type", "TICKET_READY CAPTURE_READY MANIFEST_REQUESTED"),
     _one_of(
         "event",
@@ -126,6 +132,7 @@ workorder = Table(
     Column("budget_ms", BigInteger, nullable=False),
     _moment("created_at"),
     Column("status", Text, nullable=False, server_default=text("'CREATED'")),
+    Column("entry_id", BigInteger),
     _one_of(
         "workorder",
         "diazotroph_type",
@@ -134,6 +141,13 @@ workorder = Table(
     _one_of("workorder", "status", "CREATED EXECUTED"),
     CheckConstraint("budget_ms >= 1", name="headway_workorder_budget"),
     Index("headway_workorder_oldest", "status", "created_at", "work_order_id"),
+    Index(
+        "headway_workorder_one_manifest",
+        "diazotroph_type",
+        unique=True,
+        postgresql_where=text(_BEING_BUILT),
+        sqlite_where=text(_BEING_BUILT),
+    ),
 )
 
 pause_state = Table(
@@ -148,6 +162,7 @@ pause_state = Table(
     _one_of("pause_state", "reason", "RUN_COMPLETE GATE_FAILED BUDGET_EXHAUSTED"),
     CheckConstraint("prioritized_actions <> '[]'", name="headway_pause_state_actions"),
     Index("headway_pause_state_of_objective", "objective_id", "created_at"),
+    Index("headway_pause_state_newest", "created_at", "pause_id"),
 )
 
 capture_buffer = Table(
@@ -186,6 +201,13 @@ objective = Table(
     CheckConstraint("importance BETWEEN 0 AND 4", name="headway_objective_importance"),
     CheckConstraint("urgency BETWEEN 0 AND 4", name="headway_objective_urgency"),
     Index("headway_objective_of_status", "status", "updated_at"),
+    Index(
+        "headway_objective_one_standing",
+        "objective_type",
+        unique=True,
+        postgresql_where=text("objective_type = 'STANDING'"),
+        sqlite_where=text("objective_type = 'STANDING'"),
+    ),
 )
 
 blocker_ref = Table(
@@ -284,4 +306,13 @@ session_manifest = Table(
     _moment("created_at"),
     CheckConstraint("prioritized_orientation <> '[]'", name="headway_session_manifest_orientation"),
     Index("headway_session_manifest_latest", "azolla_id", "created_at"),
+)
+
+nonce = Table(
+    "headway_nonce",
+    schema,
+    Column("source_azolla_id", Text, primary_key=True),
+    Column("nonce", Text, primary_key=True),
+    _moment("seen_at"),
+    Index("headway_nonce_oldest", "seen_at"),
 )
