@@ -1,0 +1,116 @@
+"""What other deployments may read of this one: pause states, objectives and their blockers.
+
+Reading only: every verb is a SELECT over columns named here, newest first, bounded by the filter.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Select, Table, select
+
+from headway.domain.azolla.artifacts import (
+    Artifact,
+    BlockerRef,
+    Objective,
+    PauseState,
+)
+from headway.domain.azolla.filters import (
+    BlockerRefFilter,
+    Filter,
+    ObjectiveFilter,
+    PauseStateFilter,
+)
+from headway.store.artifact_rows import from_row
+from headway.store.tables import blocker_ref, objective, pause_state
+from headway.store.transaction import Transaction, among
+
+
+def read(tx: Transaction, wanted: Filter) -> Sequence[Artifact]:
+    """The artifacts that fit, newest first."""
+    match wanted:
+        case PauseStateFilter():
+            return pause_states(tx, wanted)
+        case ObjectiveFilter():
+            return objectives(tx, wanted)
+        case BlockerRefFilter():
+            return blockers(tx, wanted)
+        case _:
+            raise TypeError(f"no artifacts for {type(wanted).__name__}")
+
+
+def pause_states(tx: Transaction, wanted: PauseStateFilter) -> list[PauseState]:
+    """Why work rests."""
+    columns = pause_state.c
+    rules = [
+        *_any_of(tx, columns.objective_id, wanted.objective_id),
+        *_any_of(tx, columns.reason, wanted.reason),
+    ]
+    if wanted.created_after is not None:
+        rules.append(columns.created_at > wanted.created_after)
+    newest = (columns.created_at.desc(), columns.pause_id.desc())
+    rows = _rows(tx, _chosen(pause_state, rules, newest, wanted.limit))
+    return [from_row(PauseState, row) for row in rows]
+
+
+def objectives(tx: Transaction, wanted: ObjectiveFilter) -> list[Objective]:
+    """What is to be reached, each with its blockers."""
+    columns = objective.c
+    rules = [
+        *_any_of(tx, columns.objective_id, wanted.objective_id),
+        *_any_of(tx, columns.status, wanted.status),
+        *_any_of(tx, columns.objective_type, wanted.objective_type),
+    ]
+    if wanted.min_urgency is not None:
+        rules.append(columns.urgency >= wanted.min_urgency)
+    if wanted.min_importance is not None:
+        rules.append(columns.importance >= wanted.min_importance)
+    if wanted.updated_after is not None:
+        rules.append(columns.updated_at > wanted.updated_after)
+    newest = (columns.updated_at.desc(), columns.objective_id.desc())
+    rows = _rows(tx, _chosen(objective, rules, newest, wanted.limit))
+    named = {row["objective_id"]: json.loads(row["blocked_on"]) for row in rows}
+    known = _blockers_by_id(tx, {one for ids in named.values() for one in ids})
+    return [
+        from_row(
+            Objective,
+            row,
+            blocked_on=[known[one] for one in named[row["objective_id"]] if one in known],
+        )
+        for row in rows
+    ]
+
+
+def blockers(tx: Transaction, wanted: BlockerRefFilter) -> list[BlockerRef]:
+    """What objectives wait for."""
+    columns = blocker_ref.c
+    rules = [
+        *_any_of(tx, columns.blocker_id, wanted.blocker_id),
+        *_any_of(tx, columns.kind, wanted.kind),
+    ]
+    if wanted.resolved is not None:
+        rules.append(columns.resolved.is_(wanted.resolved))
+    rows = _rows(tx, _chosen(blocker_ref, rules, (columns.blocker_id,), wanted.limit))
+    return [from_row(BlockerRef, row) for row in rows]
+
+
+def _blockers_by_id(tx: Transaction, ids: Iterable[str]) -> dict[str, BlockerRef]:
+    chosen = select(blocker_ref).where(among(tx, blocker_ref.c.blocker_id, ids))
+    found = (from_row(BlockerRef, row) for row in _rows(tx, chosen))
+    return {one.blocker_id: one for one in found}
+
+
+def _any_of(
+    tx: Transaction, column: Column[Any], values: Iterable[str] | None
+) -> list[ColumnElement[bool]]:
+    return [] if values is None else [among(tx, column, map(str, values))]
+
+
+def _chosen(
+    table: Table, rules: Iterable[ColumnElement[bool]], order: Iterable[Any], limit: int
+) -> Select[Any]:
+    return select(table).where(*rules).order_by(*order).limit(limit)
+
+
+def _rows(tx: Transaction, statement: Select[Any]) -> Sequence[Mapping[str, Any]]:
+    return [dict(row) for row in tx.connection.execute(statement).mappings()]
