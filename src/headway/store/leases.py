@@ -49,7 +49,7 @@ STOPPED_CLAIM_ENDS = "5s"
 
 def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
     """Write the row of a process that comes to life under an id nobody has had."""
-    now = _moment(tx, NOW)
+    now = from_now(tx, NOW)
     tx.connection.execute(
         insert(server).values(
             id=process.id,
@@ -61,7 +61,7 @@ def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
             routes=process.routing.to_json(),
             started_at=now,
             renewed_at=now,
-            expires_at=_moment(tx, lease),
+            expires_at=from_now(tx, lease),
             unbroken_since=now,
         )
     )
@@ -69,14 +69,14 @@ def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
 
 def renew(tx: Transaction, server_id: str, lease: timedelta) -> bool:
     """Prolong a lease that has not expired; False means that this server is dead."""
-    gap = server.c.renewed_at < _moment(tx, -lease / 2)
-    now = _moment(tx, NOW)
+    gap = server.c.renewed_at < from_now(tx, -lease / 2)
+    now = from_now(tx, NOW)
     renewed = (
         update(server)
         .where(server.c.id == server_id, server.c.expires_at > now)
         .values(
             renewed_at=now,
-            expires_at=_moment(tx, lease),
+            expires_at=from_now(tx, lease),
             unbroken_since=case((gap, now), else_=server.c.unbroken_since),
         )
     )
@@ -95,7 +95,7 @@ def hold(tx: Transaction, server_id: str, only_if: ColumnElement[bool] | None = 
         columns.append(limit)
     own = (
         select(*columns)
-        .where(server.c.id == server_id, server.c.expires_at > _moment(tx, NOW))
+        .where(server.c.id == server_id, server.c.expires_at > from_now(tx, NOW))
         .with_for_update(read=True, key_share=True)
     )
     held = tx.connection.execute(own).first()
@@ -107,9 +107,9 @@ def bury(tx: Transaction, by: str, lease: timedelta) -> list[str]:
 
     A row somebody holds or renews at this moment is left alone.
     """
-    now, own = _moment(tx, NOW), server.alias("own")
+    now, own = from_now(tx, NOW), server.alias("own")
     steady = exists().where(
-        own.c.id == by, own.c.expires_at > now, own.c.unbroken_since <= _moment(tx, -lease)
+        own.c.id == by, own.c.expires_at > now, own.c.unbroken_since <= from_now(tx, -lease)
     )
     expired = and_(server.c.expires_at <= now, steady)
     statement = (
@@ -123,9 +123,9 @@ def leave(tx: Transaction, server_id: str) -> None:
     tx.connection.execute(delete(server).where(server.c.id == server_id))
 
 
-def _moment(tx: Transaction, from_now: timedelta) -> ColumnElement[Any]:
+def from_now(tx: Transaction, delay: timedelta) -> ColumnElement[Any]:
     """So long from now, by the clock of the database at the moment a row is looked at."""
     if not tx.ticking:
-        return literal(tx.now + from_now, Instant)
+        return literal(tx.now + delay, Instant)
     clock = literal_column("clock_timestamp()", Instant)
-    return type_coerce(clock.op("+")(literal(from_now, Interval)), Instant)
+    return type_coerce(clock.op("+")(literal(delay, Interval)), Instant)
