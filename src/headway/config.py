@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
+from headway.domain.azolla.settings import AzollaSettings
 from headway.domain.due import MisfirePolicy
 from headway.domain.retry import RetryPolicy
 from headway.domain.setting_values import (
@@ -51,7 +52,7 @@ def _default(value: Any, description: str) -> Any:
     return Field(default=value, description=description)
 
 
-class Settings(BaseModel):
+class Settings(AzollaSettings):
     """All settings; durations may be timedeltas, seconds, or text such as ``"1h30m"``.
 
     >>> Settings(default_retry_delay="90s").default_retry_delay

@@ -15,9 +15,9 @@ from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
 from headway.definition.options import ScheduleOptions
 from headway.definition.registry import Reference
+from headway.definition.requests import Requests
 from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.definition.task_servers import TaskServers
-from headway.definition.workflows import Workflows
 from headway.domain.declaration import Declaration
 from headway.domain.names import checked_name
 from headway.domain.schedule import Once, Schedule
@@ -33,7 +33,7 @@ DEFAULT_DATABASE_URL = "sqlite:///headway.db"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Headway(Workflows):
+class Headway(Requests):
     """An application: its workflows, its manifests, its settings and its database.
 
     Declaring writes nothing; ``headway run module:hw`` applies what was declared and runs it.

@@ -6,6 +6,7 @@ Nothing here imports anything by name: what the database says is looked up, neve
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headway.definition.inputs import InputType
@@ -58,6 +59,7 @@ class Registry:
     def __init__(self) -> None:
         self._by_name: dict[str, RegisteredWorkflow] = {}
         self._names_of: dict[Hashable, list[str]] = {}
+        self._offered: dict[Hashable, Callable[[], RegisteredWorkflow]] = {}
 
     def register(
         self,
@@ -92,6 +94,19 @@ class Registry:
             self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
         return registered
 
+    def offer(self, name: str, function: Function, context_type: type) -> None:
+        """Register *function* when somebody first asks for it, by name or by itself: until then
+        it is none of the application's own workflows.
+
+        >>> registry = Registry()
+        >>> def report() -> None: ...
+        >>> registry.offer("own.report", report, context_type=dict)
+        >>> registry.names(), registry.find(report).name, registry.names()
+        ((), 'own.report', ('own.report',))
+        """
+        for key in (name, _key(function)):
+            self._offered[key] = partial(self.register, name, function, context_type)
+
     def find(self, reference: Reference) -> RegisteredWorkflow:
         """The workflow of this name, or the one made of this function.
 
@@ -99,6 +114,9 @@ class Registry:
         Traceback (most recent call last):
         headway.errors.UnknownWorkflow: workflow 'extract' is not registered here; ...
         """
+        key = _key(reference) if callable(reference) else reference
+        if wanted := self._offered.get(key):
+            return wanted()
         name = self._name(reference)
         registered = self._by_name.get(unicodedata.normalize("NFC", name))
         if registered is None:

@@ -51,18 +51,18 @@ class Runtime:
         self.owner = f"{application}:runtime"
         self._registry = registry
         self._maker = Maker(registry)
-        self._store = store
+        self.store = store
         self.dead_letters = DeadLetters(store, registry)
         self.cancelling = Cancelling(store)
 
     @contextmanager
     def _joined(self, connection: Any) -> Iterator[Transaction]:
         if connection is None:
-            with self._store.writing() as tx:
+            with self.store.writing() as tx:
                 yield tx
                 notify_at_commit(tx)
         else:
-            tx = self._store.joining(connection)
+            tx = self.store.joining(connection)
             yield tx
             notify_at_commit(tx)
 

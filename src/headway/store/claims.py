@@ -20,7 +20,7 @@ the database's clock at the moment the row is looked at.
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, select, update
+from sqlalchemy import ColumnElement, and_, exists, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from headway.domain.azolla.artifacts import ClaimRecord, ResourceType
@@ -102,14 +102,21 @@ def release(tx: Transaction, held: ClaimRecord) -> None:
 def held_by_somebody(tx: Transaction, kind: ResourceType, column: Any) -> ColumnElement[bool]:
     """Whether what *column* names is claimed at this moment."""
     claim = claim_record.c
-    return (
-        select(claim.resource_id)
-        .where(
-            claim.resource_type == kind.value,
-            claim.resource_id == column,
-            claim.lease_expires_at > from_now(tx, NOW),
-        )
-        .exists()
+    return exists().where(
+        claim.resource_type == kind.value,
+        claim.resource_id == column,
+        claim.lease_expires_at > from_now(tx, NOW),
+    )
+
+
+def held_by(tx: Transaction, kind: ResourceType, column: Any, owner: str) -> ColumnElement[bool]:
+    """Whether what *column* names is claimed by *owner* at this moment."""
+    claim = claim_record.c
+    return exists().where(
+        claim.resource_type == kind.value,
+        claim.resource_id == column,
+        claim.owner_id == owner,
+        claim.lease_expires_at > from_now(tx, NOW),
     )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, false, select, update
 from headway.domain.azolla.artifacts import Event, EventType, ResourceType, TerminalReason
 from headway.domain.text import printable
 from headway.store.artifact_rows import from_row, to_row
-from headway.store.claims import held_by_somebody
+from headway.store.claims import held_by, held_by_somebody
 from headway.store.tables import event
 from headway.store.transaction import Transaction, insert_or_ignore, word
 
@@ -70,9 +70,11 @@ def uncount_attempt(tx: Transaction, event_id: str) -> None:
     _change(tx, event_id, attempts=event.c.attempts - 1)
 
 
-def note_failure(tx: Transaction, event_id: str, error: str) -> None:
-    """Remember why the last attempt failed."""
-    _change(tx, event_id, last_error=printable(error, ERROR_LIMIT))
+def note_failure(tx: Transaction, owner: str, error: str) -> None:
+    """Remember why *owner* failed with the event it holds, if it still does."""
+    held = held_by(tx, ResourceType.EVENT, event.c.event_id, owner)
+    noted = update(event).where(held, event.c.processed == false())
+    tx.connection.execute(noted.values(last_error=printable(error, ERROR_LIMIT)))
 
 
 def park(tx: Transaction, event_id: str) -> None:

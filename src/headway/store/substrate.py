@@ -7,7 +7,19 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, Table, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Select,
+    Table,
+    case,
+    cast,
+    exists,
+    false,
+    func,
+    select,
+)
 
 from headway.domain.azolla.artifacts import (
     Artifact,
@@ -21,9 +33,11 @@ from headway.domain.azolla.filters import (
     ObjectiveFilter,
     PauseStateFilter,
 )
+from headway.domain.azolla.ids import LETTER, PAGE
+from headway.domain.dead_letter import DeadLetterStatus
 from headway.store.artifact_rows import from_row
-from headway.store.tables import blocker_ref, objective, pause_state
-from headway.store.transaction import Transaction, among
+from headway.store.tables import blocker_ref, dead_letter, objective, pause_state
+from headway.store.transaction import Transaction, among, word
 
 
 def read(tx: Transaction, wanted: Filter) -> Sequence[Artifact]:
@@ -48,9 +62,22 @@ def pause_states(tx: Transaction, wanted: PauseStateFilter) -> list[PauseState]:
     ]
     if wanted.created_after is not None:
         rules.append(columns.created_at > wanted.created_after)
+    if wanted.unsettled:
+        rules += [columns.pause_id.not_like(f"{PAGE}-%"), ~_resolved()]
     newest = (columns.created_at.desc(), columns.pause_id.desc())
     rows = _rows(tx, _chosen(pause_state, rules, newest, wanted.limit))
     return [from_row(PauseState, row) for row in rows]
+
+
+def _resolved() -> ColumnElement[bool]:
+    """Whether a pause state is about a dead letter that waits no longer; its id has the number."""
+    pause_id = pause_state.c.pause_id
+    number = cast(func.substr(pause_id, len(LETTER) + 2), BigInteger)
+    awaited = exists().where(
+        dead_letter.c.id == number,
+        dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
+    )
+    return case((pause_id.like(f"{LETTER}-%"), ~awaited), else_=false())
 
 
 def objectives(tx: Transaction, wanted: ObjectiveFilter) -> list[Objective]:

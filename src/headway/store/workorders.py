@@ -64,7 +64,7 @@ def create(tx: Transaction, event_id: str, new: Workorder, entry: NewEntry) -> W
     known = find(tx, new.work_order_id)
     if known is not None:
         return known
-    if _another_is_open(tx):
+    if open_event(tx) is not None:
         return None
     written = tx.connection.execute(
         insert_or_ignore(tx, workorder)
@@ -79,10 +79,11 @@ def create(tx: Transaction, event_id: str, new: Workorder, entry: NewEntry) -> W
     return new
 
 
-def _another_is_open(tx: Transaction) -> bool:
+def open_event(tx: Transaction) -> str | None:
+    """The event whose manifest is being built: ordered, and not judged yet."""
     judged = exists().where(run_record.c.work_order_id == workorder.c.work_order_id)
-    unfinished = and_(_FOR_A_MANIFEST, or_(_CREATED, ~judged))
-    return bool(tx.connection.execute(select(exists().where(unfinished))).scalar_one())
+    unfinished = select(workorder.c.event_id).where(_FOR_A_MANIFEST, or_(_CREATED, ~judged))
+    return tx.connection.execute(unfinished.limit(1)).scalar_one_or_none()
 
 
 def abandoned(tx: Transaction) -> list[Workorder]:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def _listed(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
+    return value if isinstance(value, list | tuple) else [value]
 
 
 Any_of: TypeAlias = Annotated[
@@ -53,6 +53,10 @@ class PauseStateFilter(Filter):
     objective_id: Any_of[Id] | None = None
     reason: Any_of[PauseReason] | None = None
     created_after: AwareDatetime | None = None
+    unsettled: Annotated[
+        bool,
+        Field(description="leave out pages, and dead letters that somebody has resolved"),
+    ] = False
 
 
 class ObjectiveFilter(Filter):
@@ -95,7 +99,7 @@ def filter_of(artifact_type: ArtifactType, given: Mapping[str, Any]) -> Filter:
     >>> filter_of(ArtifactType.PAUSE_STATE, {"colour": "red"})
     Traceback (most recent call last):
     headway.errors.DefinitionError: filter.colour = 'red': is no key for pause_state; use one of \
-limit, objective_id, reason, created_after
+limit, objective_id, reason, created_after, unsettled
     """
     kind = FILTERS[artifact_type]
     try:

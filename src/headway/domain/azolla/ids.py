@@ -9,6 +9,8 @@ from uuid import UUID, uuid5
 
 _HEADWAY = UUID("6f1f6c1e-6d0c-4a57-9d64-6a3f3a0c6f0b")
 
+PAGE, LETTER, RUN = "page", "letter", "run"
+
 
 def derived(kind: str, *causes: object) -> str:
     """The id of the *kind* of thing that *causes* lead to."""
@@ -56,8 +58,8 @@ def session_of(work_order_id: str) -> str:
 
 
 def pause_after(work_order_id: str) -> str:
-    """The pause state the gate leaves."""
-    return derived("pause", "gate", work_order_id)
+    """The pause state the gate leaves; its kind lets the next page leave it out."""
+    return derived(PAGE, work_order_id)
 
 
 def pause_for_deadline(objective_id: str, updated_at: datetime) -> str:
@@ -66,10 +68,10 @@ def pause_for_deadline(objective_id: str, updated_at: datetime) -> str:
 
 
 def pause_of_letter(dead_letter_id: int) -> str:
-    """The pause state of a dead letter."""
-    return derived("pause", "dead letter", dead_letter_id)
+    """The pause state of a dead letter, by whose number it is known to be resolved or not."""
+    return f"{LETTER}-{dead_letter_id}"
 
 
 def pause_of_execution(execution_id: int) -> str:
     """The pause state of a run that timed out or asked for one."""
-    return derived("pause", "execution", execution_id)
+    return f"{RUN}-{execution_id}"
