@@ -22,11 +22,13 @@ from headway.domain.azolla.artifacts import (
     SubstrateQueryResponse,
 )
 from headway.domain.azolla.filters import filter_of
-from headway.domain.azolla.ids import response_to
-from headway.federation.building import entry_for, install
+from headway.domain.azolla.gate import BuildFailure
+from headway.domain.azolla.ids import response_to, workorder_of
+from headway.federation.builder import failed_bundle
+from headway.federation.building import entry_for, install, record_judgement
 from headway.federation.tick import Rules, WorkerEnv
 from headway.federation.worker import ManifestSchedulerWorker
-from headway.store import substrate, tables
+from headway.store import substrate, tables, workorders
 from headway.store.artifact_rows import to_row
 from headway.store.engine import Store
 from tests.builders import Scene
@@ -163,6 +165,16 @@ class Azolla(Scene):
         """Dispatch and run what is queued."""
         self.dispatch()
         self.run()
+
+    def end_order(self, event_id: str) -> None:
+        """Have the workorder of an event executed without a page, at the test's own time."""
+        with self.store.writing() as tx:
+            order = workorders.find(tx, workorder_of(event_id))
+            assert order is not None
+            snapshot = workorders.find_snapshot(tx, order.context_snapshot_id)
+            assert snapshot is not None
+            bundle = failed_bundle(order, BuildFailure.ERROR, "told to", tx.now)
+            record_judgement(tx, order, snapshot, workorders.execute(tx, order, bundle))
 
     def rows(self, table: Table) -> list[dict[str, Any]]:
         return rows_of(self.store, table)
