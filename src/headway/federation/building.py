@@ -119,7 +119,7 @@ class ManifestBuilding:
             raise
         except BudgetExhausted as error:
             bundle = failed_bundle(order, BuildFailure.BUDGET, str(error), order.created_at)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             bundle = failed_bundle(order, BuildFailure.ERROR, told(error), order.created_at)
         return replace(building, claim=held, bundle=bundle)
 

@@ -29,6 +29,7 @@ from headway.domain.azolla.context import Answer, Context, Urgency, prompt_text,
 from headway.domain.azolla.filters import ObjectiveFilter
 from headway.errors import HeadwayError
 from headway.federation.asking import Asked, Patience, ask_all
+from headway.federation.building import give_up_abandoned
 from headway.federation.tick import LocalState, Tick, WorkerEnv
 from headway.store import captures, claims, events, substrate, workorders
 from headway.store.events import KnownEvent
@@ -45,9 +46,18 @@ def pick_event(tick: Tick, env: WorkerEnv) -> Tick:
     with env.store.reading() as tx:
         found = events.waiting(tx, EventType.MANIFEST_REQUESTED, CANDIDATES)
         open_for = workorders.open_event(tx) if found else None
-    if open_for is not None:
+    if open_for is not None and not _give_up(env):
         found = [one for one in found if one.event.event_id == open_for]
     return replace(tick, candidates=tuple(found))
+
+
+def _give_up(env: WorkerEnv) -> bool:
+    """End the order that the others wait for, if whoever was to execute it is gone for good."""
+    with env.store.writing() as tx:
+        lost = give_up_abandoned(tx, "nobody will execute it any more: its run was lost or stopped")
+    for work_order_id in lost:
+        env.observer.emit("azolla.given_up", workorder=work_order_id)
+    return bool(lost)
 
 
 def claim_event(tick: Tick, env: WorkerEnv) -> Tick:
