@@ -26,6 +26,7 @@ NAMES = [
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
     *["server_lease", "max_crashes"],
     *["seeding_attempts", "seeding_base_delay", "allow_lost_commits"],
+    *["azolla_registry", "azolla_query_timeout"],
 ]
 
 

@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -137,6 +138,12 @@ def _lease(value: object) -> object:
     return None if value is None else parse_duration(value)
 
 
+def _path(value: object) -> object:
+    if isinstance(value, EnvironmentText) and value.strip().lower() in ("", "none"):
+        return None
+    return str(value) if isinstance(value, PurePath) else value
+
+
 def _names(value: object) -> object:
     if isinstance(value, EnvironmentText):
         return tuple(name.strip() for name in value.split(",") if name.strip())
@@ -208,6 +215,11 @@ Lease = Annotated[
     Annotated[timedelta, Field(ge=timedelta(seconds=1), le=timedelta(hours=1))] | None,
     BeforeValidator(_lease),
     Rule("must be a duration from 1 second to 1 hour, or none", timedelta(seconds=15)),
+]
+File = Annotated[
+    Annotated[str, Field(min_length=1, max_length=4096)] | None,
+    BeforeValidator(_path),
+    Rule("must be the path of a file, or none", "azolla.toml"),
 ]
 Policy = Annotated[
     MisfirePolicy,

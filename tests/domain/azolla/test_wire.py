@@ -1,0 +1,60 @@
+"""JSON between deployments: what is read, and what is refused without harm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.domain.azolla.wire import DEEPEST, Unreadable, read_json, write_json
+
+plain = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | plain,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(plain, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_what_is_written_is_read_again(value: Any) -> None:
+    assert read_json(write_json(value)) == value
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    try:
+        value = read_json(body)
+    except Unreadable:
+        return
+    assert value == json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *[b"", b"{", b"\xff", b"NaN", b"[Infinity]", b"-Infinity", b"1e999", b'{"a":1,"a":1}'],
+        *[b'"\\u0000"', b'"\\ud800"', b'{"\\u0000":1}', b"9" * 10_000],
+        *[b"[" * 100_000, b'{"a":' * 10_000, b"[" * 33 + b"]" * 33],
+    ],
+    ids=lambda body: repr(body[:12]),
+)
+def test_what_means_nothing_or_breaks_readers_is_refused(body: bytes) -> None:
+    with pytest.raises(Unreadable):
+        read_json(body)
+
+
+def test_nesting_is_read_as_deep_as_is_allowed() -> None:
+    assert read_json(b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1))
+
+
+def test_nan_is_never_written() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(float("nan"))
