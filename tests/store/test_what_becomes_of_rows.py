@@ -29,11 +29,12 @@ NEVER_GROWS = {
     "headway_wake": "the manager deletes what it reads",
     "headway_outbox": "the relay drops what was claimed or has ended when it looks at it again",
     "headway_server": "a process that ends deletes its row; that of a dead one is buried",
+    "headway_nonce": "every request that is taken deletes some that are five minutes old",
+    "headway_audit": "a peer's query deletes the one ten thousand rows before it",
     "headway_mark": "one row per name, and the names are in the code",
     "headway_schema_version": "one row per migration",
 }
 NOT_WRITTEN_YET = {
-    "headway_audit",
     "headway_blocker_ref",
     "headway_capture_buffer",
     "headway_claim_record",

@@ -1,6 +1,7 @@
 """What other deployments may read of this one: pause states, objectives and their blockers.
 
-Reading only: every verb is a SELECT over columns named here, newest first, bounded by the filter.
+Reading only: every verb is a SELECT over columns named here, newest first, bounded by the filter
+and by the bytes it may bring.
 """
 
 import json
@@ -39,21 +40,30 @@ from headway.store.artifact_rows import from_row
 from headway.store.tables import blocker_ref, dead_letter, objective, pause_state
 from headway.store.transaction import Transaction, among, word
 
+MOST_BYTES = 16 * 1024 * 1024
+ROWS_AT_ONCE = 20
 
-def read(tx: Transaction, wanted: Filter) -> Sequence[Artifact]:
-    """The artifacts that fit, newest first."""
+
+class TooMuch(Exception):
+    """What fits is more than may be read at once; a narrower filter, or a lower limit, helps."""
+
+
+def read(tx: Transaction, wanted: Filter, most_bytes: int = MOST_BYTES) -> Sequence[Artifact]:
+    """The artifacts that fit, newest first; :class:`TooMuch` if their text has more bytes."""
     match wanted:
         case PauseStateFilter():
-            return pause_states(tx, wanted)
+            return pause_states(tx, wanted, most_bytes)
         case ObjectiveFilter():
-            return objectives(tx, wanted)
+            return objectives(tx, wanted, most_bytes)
         case BlockerRefFilter():
-            return blockers(tx, wanted)
+            return blockers(tx, wanted, most_bytes)
         case _:
             raise TypeError(f"no artifacts for {type(wanted).__name__}")
 
 
-def pause_states(tx: Transaction, wanted: PauseStateFilter) -> list[PauseState]:
+def pause_states(
+    tx: Transaction, wanted: PauseStateFilter, most_bytes: int = MOST_BYTES
+) -> list[PauseState]:
     """Why work rests."""
     columns = pause_state.c
     rules = [
@@ -65,7 +75,7 @@ def pause_states(tx: Transaction, wanted: PauseStateFilter) -> list[PauseState]:
     if wanted.unsettled:
         rules += [columns.pause_id.not_like(f"{PAGE}-%"), ~_resolved()]
     newest = (columns.created_at.desc(), columns.pause_id.desc())
-    rows = _rows(tx, _chosen(pause_state, rules, newest, wanted.limit))
+    rows = _rows(tx, _chosen(pause_state, rules, newest, wanted.limit), most_bytes)
     return [from_row(PauseState, row) for row in rows]
 
 
@@ -80,7 +90,9 @@ def _resolved() -> ColumnElement[bool]:
     return case((pause_id.like(f"{LETTER}-%"), ~awaited), else_=false())
 
 
-def objectives(tx: Transaction, wanted: ObjectiveFilter) -> list[Objective]:
+def objectives(
+    tx: Transaction, wanted: ObjectiveFilter, most_bytes: int = MOST_BYTES
+) -> list[Objective]:
     """What is to be reached, each with its blockers."""
     columns = objective.c
     rules = [
@@ -95,9 +107,9 @@ def objectives(tx: Transaction, wanted: ObjectiveFilter) -> list[Objective]:
     if wanted.updated_after is not None:
         rules.append(columns.updated_at > wanted.updated_after)
     newest = (columns.updated_at.desc(), columns.objective_id.desc())
-    rows = _rows(tx, _chosen(objective, rules, newest, wanted.limit))
+    rows = _rows(tx, _chosen(objective, rules, newest, wanted.limit), most_bytes)
     named = {row["objective_id"]: json.loads(row["blocked_on"]) for row in rows}
-    known = _blockers_by_id(tx, {one for ids in named.values() for one in ids})
+    known = _blockers_by_id(tx, {one for ids in named.values() for one in ids}, most_bytes)
     return [
         from_row(
             Objective,
@@ -108,7 +120,9 @@ def objectives(tx: Transaction, wanted: ObjectiveFilter) -> list[Objective]:
     ]
 
 
-def blockers(tx: Transaction, wanted: BlockerRefFilter) -> list[BlockerRef]:
+def blockers(
+    tx: Transaction, wanted: BlockerRefFilter, most_bytes: int = MOST_BYTES
+) -> list[BlockerRef]:
     """What objectives wait for."""
     columns = blocker_ref.c
     rules = [
@@ -117,13 +131,13 @@ def blockers(tx: Transaction, wanted: BlockerRefFilter) -> list[BlockerRef]:
     ]
     if wanted.resolved is not None:
         rules.append(columns.resolved.is_(wanted.resolved))
-    rows = _rows(tx, _chosen(blocker_ref, rules, (columns.blocker_id,), wanted.limit))
+    rows = _rows(tx, _chosen(blocker_ref, rules, (columns.blocker_id,), wanted.limit), most_bytes)
     return [from_row(BlockerRef, row) for row in rows]
 
 
-def _blockers_by_id(tx: Transaction, ids: Iterable[str]) -> dict[str, BlockerRef]:
+def _blockers_by_id(tx: Transaction, ids: Iterable[str], most_bytes: int) -> dict[str, BlockerRef]:
     chosen = select(blocker_ref).where(among(tx, blocker_ref.c.blocker_id, ids))
-    found = (from_row(BlockerRef, row) for row in _rows(tx, chosen))
+    found = (from_row(BlockerRef, row) for row in _rows(tx, chosen, most_bytes))
     return {one.blocker_id: one for one in found}
 
 
@@ -139,5 +153,14 @@ def _chosen(
     return select(table).where(*rules).order_by(*order).limit(limit)
 
 
-def _rows(tx: Transaction, statement: Select[Any]) -> Sequence[Mapping[str, Any]]:
-    return [dict(row) for row in tx.connection.execute(statement).mappings()]
+def _rows(tx: Transaction, statement: Select[Any], most_bytes: int) -> Sequence[Mapping[str, Any]]:
+    """Some rows at a time, so that what is too much is never in memory as a whole."""
+    rows, size = [], 0
+    options = {"yield_per": ROWS_AT_ONCE}
+    with tx.connection.execute(statement, execution_options=options) as found:
+        for row in found.mappings():
+            size += sum(len(value) for value in row.values() if isinstance(value, str))
+            if size > most_bytes:
+                raise TooMuch(f"more than {most_bytes} bytes of text")
+            rows.append(dict(row))
+    return rows
