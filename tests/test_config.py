@@ -13,6 +13,8 @@ from headway.domain.setting_values import as_text, parse_duration
 from headway.errors import SettingsError
 
 NAMES = [
+    *["azolla_registry", "azolla_claim_lease", "azolla_max_attempts"],
+    *["azolla_query_timeout", "azolla_query_budget", "azolla_manifest_budget"],
     *["manager_enabled", "dispatcher_enabled", "manager_polling_interval"],
     *["dispatcher_polling_interval", "max_active_jobs", "exclude_from_max_active_jobs"],
     *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_dispatch_attempts"],
@@ -26,7 +28,6 @@ NAMES = [
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
     *["server_lease", "max_crashes"],
     *["seeding_attempts", "seeding_base_delay", "allow_lost_commits"],
-    *["azolla_registry", "azolla_query_timeout"],
 ]
 
 

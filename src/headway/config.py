@@ -19,7 +19,6 @@ from headway.domain.setting_values import (
     Count,
     Delay,
     EnvironmentText,
-    File,
     Flag,
     Fraction,
     Lease,
@@ -169,12 +168,6 @@ class Settings(AzollaSettings):
     )
     allow_lost_commits: Flag = _default(
         False, "Whether to start on a PostgreSQL whose synchronous_commit is off."
-    )
-    azolla_registry: File = _default(
-        None, "File of the blueprint registry; none = this deployment knows no other."
-    )
-    azolla_query_timeout: Period = _default(
-        timedelta(seconds=5), "Time another deployment has to answer a query, a duration."
     )
 
     def __init__(self, **values: Any) -> None:

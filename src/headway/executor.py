@@ -9,6 +9,7 @@ from headway.definition.app import Headway
 from headway.domain.execution import ExecutionState
 from headway.domain.text import shown
 from headway.errors import HeadwayError
+from headway.federation.building import install
 from headway.lease import LeaseKeeper, lease_of, this_process
 from headway.observe import told
 from headway.runner.deliveries import Deliveries, NotLeased
@@ -42,6 +43,7 @@ class Executor:
         """Run all workflows of *app* *but* those named: these go back to the queue."""
         if not isinstance(app, Headway):
             raise HeadwayError(f"Executor({shown(app)}): takes your Headway, as in Executor(hw)")
+        install(app)
         self.app = app
         self._but = frozenset(but)
         self._deliveries: Deliveries | None = None

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from headway.applying import apply_at_start
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
+from headway.federation.building import install
+from headway.federation.participation import Participation
 from headway.health import Health, HealthWatch, diagnose
 from headway.hints import announcing, listen
 from headway.history import Retention
@@ -46,6 +48,7 @@ class Service:
         self.roles = frozenset(roles)
         self.store = store or app.open_store()
         self._stopping = False
+        install(app)
         self._announcer = (
             Announcer(announcing(self.store, app.observer)) if self.store.on_postgresql else None
         )
@@ -155,6 +158,8 @@ class Service:
             yield Loop("sweep", lambda: self._turns.sweep(sweep), observer)
             retention = Retention(self.store, settings, observer)
             yield Loop("retention", lambda: self._turns.clean_up(retention), observer)
+            azolla = Participation(self.app, self.store)
+            yield Loop("azolla", lambda: self._turns.request(azolla, self.owner), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             dispatcher = JobDispatcher(
                 self.store,
@@ -192,6 +197,7 @@ class Service:
             Role.MANAGER: pulse.manage,
             Role.DISPATCHER: pulse.dispatch,
             "orphans": pulse.orphans,
+            "azolla": pulse.requests,
         }
         for name, offered in offers.items():
             if offered and name in self._loops:
@@ -205,6 +211,7 @@ class Service:
             claim=pulse.claim,
             orphans=pulse.orphans,
             owned=pulse.owned,
+            requests=pulse.requests,
         )
         return self._pulse_pause()
 

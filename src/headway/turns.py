@@ -7,6 +7,7 @@ from datetime import timedelta
 from headway.config import Settings
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
+from headway.federation.participation import Participation
 from headway.history import Retention
 from headway.loops import Rest
 from headway.manager.cycle import ManifestManager
@@ -25,6 +26,9 @@ FOLLOWER_DEAF = 0.2
 ORPHAN_PAUSE, LOOKS_PER_LEASE = 2.0, 6
 # A row that the relay of another process has left behind waits no longer than this.
 RELAY_PAUSE = 5.0
+
+# A request waits for the page before it, or for the lease of whoever died with it.
+REQUEST_PAUSE = 1.0
 
 Turn = Callable[[], float | Rest]
 
@@ -87,6 +91,13 @@ class Turns:
             self._wakeups.wake(Role.DISPATCHER)
         due_in = RELAY_PAUSE if result.due_in is None else result.due_in
         return min(max(due_in, HELD_PAUSE), RELAY_PAUSE)
+
+    def request(self, azolla: Participation, owner: str) -> float | Rest:
+        """Turn a requested manifest into a workorder."""
+        if azolla.tick(owner).processed:
+            self._wakeups.wake(Role.DISPATCHER)
+            return 0.0
+        return Rest(REQUEST_PAUSE)
 
     def clean_up(self, retention: Retention) -> float:
         """Delete what is old."""

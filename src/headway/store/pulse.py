@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, literal, literal_column, or_, select
 
+from headway.domain.azolla.artifacts import EventType
 from headway.store.eligibility import delayed, queued, ready
+from headway.store.events import to_do
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
 from headway.store.tables import execution, manifest_state, server, wake, work_queue
 from headway.store.transaction import Transaction
@@ -17,14 +19,15 @@ from headway.store.types import Instant
 
 @dataclass(frozen=True)
 class Pulse:
-    """Whether there may be something: to manage, to dispatch, to claim, to end as an orphan, or
-    that is owned by whoever asked."""
+    """Whether there may be something: to manage, to dispatch, to claim, to end as an orphan, that
+    is owned by whoever asked, or requested of the Manifest Scheduler Worker."""
 
     manage: bool = False
     dispatch: bool = False
     claim: bool = False
     orphans: bool = False
     owned: bool = False
+    requests: bool = False
 
 
 def take_pulse(tx: Transaction, owner: str) -> Pulse:
@@ -39,7 +42,8 @@ def take_pulse(tx: Transaction, owner: str) -> Pulse:
     buried = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner))
     orphans = or_(exists().where(server.c.expires_at <= now), exists().where(buried))
     owned = exists().where(IN_PROGRESS, execution.c.owner == owner)
-    row = tx.connection.execute(select(manage, dispatch, claim, orphans, owned)).one()
+    requests = exists().where(to_do(EventType.MANIFEST_REQUESTED))
+    row = tx.connection.execute(select(manage, dispatch, claim, orphans, owned, requests)).one()
     return Pulse(*(bool(said) for said in row))
 
 

@@ -7,29 +7,17 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from headway.domain.setting_values import (
     Count,
-    EnvironmentText,
+    File,
     Period,
     Rule,
     parse_duration,
 )
-
-
-def _file(value: object) -> object:
-    if isinstance(value, EnvironmentText):
-        return None if value.strip().lower() in ("", "none") else str(value)
-    return value
-
 
 Claim = Annotated[
     timedelta,
     Field(ge=timedelta(seconds=1), le=timedelta(hours=1)),
     BeforeValidator(parse_duration),
     Rule("must be a duration from 1 second to 1 hour", timedelta(seconds=30)),
-]
-File = Annotated[
-    Annotated[str, Field(min_length=1, max_length=4096)] | None,
-    BeforeValidator(_file),
-    Rule("must be the path of a file, or none", "azolla.toml"),
 ]
 
 
@@ -41,10 +29,7 @@ class AzollaSettings(BaseModel):
     """How a deployment takes part in a federation."""
 
     azolla_registry: File = _default(
-        None, "File that names this deployment and its peers; none = it has none."
-    )
-    azolla_polling_interval: Period = _default(
-        timedelta(seconds=5), "Longest time between two looks for requested manifests, a duration."
+        None, "File of the blueprint registry; none = this deployment knows no other."
     )
     azolla_claim_lease: Claim = _default(
         timedelta(seconds=30),
@@ -54,7 +39,7 @@ class AzollaSettings(BaseModel):
         5, "Attempts at a request before it is parked for a person, a number."
     )
     azolla_query_timeout: Period = _default(
-        timedelta(seconds=5), "Time one peer has to answer one question, a duration."
+        timedelta(seconds=5), "Time another deployment has to answer a query, a duration."
     )
     azolla_query_budget: Period = _default(
         timedelta(seconds=20), "Time all peers together have to answer, a duration."
