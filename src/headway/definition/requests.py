@@ -62,7 +62,7 @@ class Requests(Workflows):
                 azolla_id=own[0].azolla_id,
                 created_at=tx.now,
             )
-            events.emit(tx, event)
+            events.announce(tx, event)
         return event.event_id
 
     def builds_manifests(self, function: B) -> B:

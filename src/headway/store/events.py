@@ -28,7 +28,7 @@ class KnownEvent:
     last_error: str | None
 
 
-def emit(tx: Transaction, new: Event) -> bool:
+def announce(tx: Transaction, new: Event) -> bool:
     """Write an event; False if it was written before."""
     statement = insert_or_ignore(tx, event).values(**to_row(new)).returning(event.c.event_id)
     return tx.connection.execute(statement).first() is not None
