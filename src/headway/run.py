@@ -10,11 +10,17 @@ from headway.errors import DefinitionError, HeadwayError, JobCancelled, NoParent
 
 _LONGEST_DELAY = timedelta(days=3653)
 
+MOST_ACTIONS = 3
+
 ActivateMany = Callable[[Iterable[tuple[str, Any]], int], int]
 
 
 def _ignore(fraction: float, note: str | None) -> None:
     """Nobody watches a run made by hand."""
+
+
+def _forget(actions: tuple[str, ...]) -> None:
+    """Nobody takes over from a run made by hand."""
 
 
 def _orphan(activations: Iterable[tuple[str, Any]], max_attempts: int) -> int:
@@ -45,6 +51,7 @@ class Run:
     _report: Callable[[float, str | None], None] = field(default=_ignore, repr=False)
     _is_cancelled: Callable[[], bool] = field(default=_never, repr=False)
     _activate_many: ActivateMany = field(default=_orphan, repr=False)
+    _hand_over: Callable[[tuple[str, ...]], None] = field(default=_forget, repr=False)
 
     @property
     def fencing_token(self) -> int:
@@ -103,6 +110,28 @@ class Run:
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress = {fraction!r}: must be from 0 to 1; for example 0.5")
         self._report(float(fraction), note)
+
+    def hand_over(self, *actions: str) -> None:
+        """Say what a person is to do once this run has completed: one to three short sentences,
+        the most important first.
+
+        They become a pause state, which the operator's page shows; a run that fails leaves none.
+        Said again, the new sentences stand in for the old ones.
+
+        >>> Run(execution_id=7, workflow="load").hand_over("check the figures", "publish them")
+        """
+        if not 1 <= len(actions) <= MOST_ACTIONS:
+            raise DefinitionError(
+                f"hand_over: {len(actions)} actions: must be 1 to {MOST_ACTIONS} texts; "
+                "for example run.hand_over('check the figures')"
+            )
+        for action in actions:
+            if not isinstance(action, str) or not action.strip():
+                raise DefinitionError(
+                    f"hand_over action = {repr(action)[:60]}: must be a text that says something; "
+                    "for example 'check the figures'"
+                )
+        self._hand_over(actions)
 
 
 class DoNotRetry(HeadwayError):

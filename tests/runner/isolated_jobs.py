@@ -121,3 +121,12 @@ def give_up() -> None:
 
 def give() -> list[int]:
     return [1, 2]
+
+
+def hand_over(place: Place, run: Run) -> None:
+    run.hand_over("check the figures", "publish them")
+
+
+def hand_over_and_fail(place: Place, run: Run) -> None:
+    run.hand_over("check the figures")
+    raise ValueError("no rows")

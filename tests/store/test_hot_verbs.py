@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from psycopg.sql import Literal
-from sqlalchemy import event, insert, text, update
+from sqlalchemy import event, func, insert, select, text, update
 
 from headway.domain.execution import FailureCode
 from headway.domain.routing import Share
@@ -24,6 +24,7 @@ from headway.store import (
     executions,
     failed_entries,
     manifests,
+    objectives,
     outcomes,
     shut_groups,
     wakes,
@@ -31,7 +32,7 @@ from headway.store import (
 )
 from headway.store.engine import Store
 from headway.store.migrate import migrate
-from headway.store.tables import execution, manifest_group, manifest_state, schema
+from headway.store.tables import execution, manifest_group, manifest_state, pause_state, schema
 from headway.store.tables import work_queue as queue_table
 from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
@@ -120,6 +121,20 @@ def test_the_reapers_fifty_times_on_one_connection(hot_store: Store) -> None:
                 stale
             ]
             assert delays.next_scheduled_at(tx) is None
+
+
+def test_what_is_left_behind_fifty_times_on_one_connection(hot_store: Store) -> None:
+    handed_over = replace(COMPLETED, hand_over=("look",))
+    declare(hot_store, *NAMES)
+    with hot_store.writing() as tx:
+        objectives.ensure_standing(tx, "tests", "tests")
+        for turn in range(TIMES):
+            entries = work_queue.enqueue(tx, [entry_for(tx, name) for name in NAMES])
+            work_queue.dispatch(tx, entries)
+            claimed = executions.claim_pending(tx, ME, 10, ["work"])
+            outcomes.finish(tx, ME, {one.id: handed_over for one in claimed})
+            left = select(func.count()).select_from(pause_state)
+            assert tx.connection.execute(left).scalar_one() == len(NAMES) * (turn + 1)
 
 
 def test_the_look_of_the_dispatcher_fifty_times_on_one_connection(hot_store: Store) -> None:

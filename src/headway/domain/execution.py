@@ -107,7 +107,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended.
+    """How an attempt ended; ``hand_over`` says what a person is to do after a run that completed.
 
     >>> Outcome(ExecutionState.COMPLETED).state.terminal
     True
@@ -116,6 +116,7 @@ class Outcome:
     state: ExecutionState
     failure: Failure | None = None
     output: str | None = None
+    hand_over: tuple[str, ...] = ()
 
 
 def crashed_too_often(crashes_before: int, max_crashes: int) -> bool:

@@ -15,10 +15,12 @@ from headway.workflow import Workflow
 
 
 class Watch(Protocol):
-    """What happens around each step, and the handle that may stop the run."""
+    """What happens around each step, the handle that may stop the run, and what the run asks a
+    person to do once it has completed."""
 
     step: str
     handle: Cancellation
+    handed_over: tuple[str, ...]
 
     async def before_step(self, step: str) -> None:
         """Note that *step* starts; raises to stop the run."""
@@ -50,4 +52,5 @@ async def attempt(
         return failed(watch.step, error)
     finally:
         watch.handle.attach(None)
-    return Outcome(ExecutionState.COMPLETED, output=kept(returned, run) if keep_output else None)
+    output = kept(returned, run) if keep_output else None
+    return Outcome(ExecutionState.COMPLETED, output=output, hand_over=watch.handed_over)

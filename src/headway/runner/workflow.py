@@ -118,6 +118,7 @@ class StepWatch:
     def __init__(self, env: RunnerEnv, execution: Execution, handle: Cancellation) -> None:
         self.step = execution.workflow
         self.handle = handle
+        self.handed_over: tuple[str, ...] = ()
         self._env = env
         self._execution = execution
 
@@ -157,6 +158,10 @@ class StepWatch:
         text = None if note is None else printable(note, PROGRESS_NOTE_LIMIT)
         self._env.report(self._execution.id, Progress(fraction, text))
 
+    def hand_over(self, actions: tuple[str, ...]) -> None:
+        """Remember what a person is to do if the run completes; written with its outcome."""
+        self.handed_over = actions
+
     def _note(self, step: str) -> str | None:
         with self._env.store.writing() as tx:
             return executions.note_step(tx, self._env.owner, self._execution.id, step)
@@ -176,6 +181,7 @@ async def _run_here(state: RunnerState, env: RunnerEnv, watch: StepWatch) -> Out
         _report=watch.report,
         _is_cancelled=lambda: watch.handle.requested,
         _activate_many=partial(_activate_many, env, execution),
+        _hand_over=watch.hand_over,
     )
     return await attempt(
         registered.workflow, state.value, run, watch, keep_output=registered.keep_output

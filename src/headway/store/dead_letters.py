@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select, update
 
+from headway.domain.azolla.pausing import Pause, pause_of_letter, why_dead
 from headway.domain.dead_letter import DeadLetter, DeadLetterStatus
 from headway.domain.execution import ExecutionState
+from headway.store import pause_states
 from headway.store.tables import dead_letter, execution_history, manifest
 from headway.store.transaction import Transaction, among, insert_or_ignore, word
 
@@ -24,14 +26,25 @@ class NewDeadLetter:
 def create(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[int]:
     """Dead-letter manifests with the input that failed; returns the manifests concerned.
 
-    A manifest that already awaits intervention is left out.
+    A manifest that already awaits intervention is left out. Each letter leaves a pause state.
     """
     if not letters:
         return []
     last = _last_failures(tx, [letter.manifest_id for letter in letters])
-    statement = insert_or_ignore(tx, dead_letter).returning(dead_letter.c.manifest_id)
+    statement = insert_or_ignore(tx, dead_letter).returning(
+        dead_letter.c.id, dead_letter.c.manifest_id, dead_letter.c.reason
+    )
     rows = [_row(tx, letter, last.get(letter.manifest_id)) for letter in letters]
-    return list(tx.connection.execute(statement, rows).scalars())
+    created = tx.connection.execute(statement, rows).all()
+    pause_states.leave(tx, [_pause(row, last.get(row.manifest_id)) for row in created])
+    return [row.manifest_id for row in created]
+
+
+def _pause(letter: Any, failed: Any) -> Pause:
+    if failed is None:
+        return pause_of_letter(letter.id, f"manifest {letter.manifest_id}", letter.reason)
+    why = why_dead(letter.reason, failed.failure_type, failed.failure_message)
+    return pause_of_letter(letter.id, failed.external_id, why)
 
 
 def _row(tx: Transaction, letter: NewDeadLetter, failed: Any) -> dict[str, Any]:
@@ -54,9 +67,15 @@ def _last_failures(tx: Transaction, manifest_ids: Sequence[int]) -> dict[int, An
         )
         .group_by(execution_history.c.manifest_id)
     )
+    history = execution_history.c
     statement = select(
-        execution_history.c.manifest_id, execution_history.c.id, execution_history.c.input
-    ).where(execution_history.c.id.in_(newest))
+        history.manifest_id,
+        history.id,
+        history.input,
+        history.external_id,
+        history.failure_type,
+        history.failure_message,
+    ).where(history.id.in_(newest))
     return {row.manifest_id: row for row in tx.connection.execute(statement)}
 
 

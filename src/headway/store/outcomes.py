@@ -23,7 +23,7 @@ from headway.domain.execution import (
 )
 from headway.domain.retry import RetryPolicy
 from headway.domain.text import printable
-from headway.store import dead_letters
+from headway.store import dead_letters, pause_states
 from headway.store.activation import release_held
 from headway.store.attempts import Failed, queue_next
 from headway.store.dead_letters import NewDeadLetter
@@ -216,6 +216,8 @@ def _end(
         return []
     outcomes = [(row, _heeding_a_cancellation(row, outcome_of(row))) for row in rows]
     ended = _write_history(tx, outcomes)
+    how = (outcome for _, outcome in outcomes)
+    pause_states.leave_after_runs(tx, zip(ended, how, strict=True))
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
     consume(tx, [row.parents_seen for row, outcome in outcomes if outcome.state in CONSUMING])
     _go_on(tx, outcomes, backoff, max_crashes)

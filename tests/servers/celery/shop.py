@@ -89,6 +89,11 @@ def kills_its_process(number: int, run: Run) -> None:
 
 
 @hw.workflow
+def hands_over(number: int, run: Run) -> None:
+    run.hand_over(f"look at number {number}")
+
+
+@hw.workflow
 def on_the_side(number: int, run: Run) -> None:
     note("start", number, run)
     note("end", number, run)

@@ -36,6 +36,7 @@ WORKFLOWS = (
     "in_thread",
     "in_loop",
     "stubborn",
+    "hands_over",
     "kills_its_process",
     "on_the_side",
 )

@@ -8,7 +8,9 @@ from collections import Counter
 
 import pytest
 
+from headway.domain.azolla.filters import PauseStateFilter
 from headway.domain.execution import ExecutionState, FailureCode
+from headway.store import substrate
 from tests.servers.celery.site import Site
 
 CANCELLED, COMPLETED = ExecutionState.CANCELLED, ExecutionState.COMPLETED
@@ -55,6 +57,16 @@ def test_other_pools_run_jobs_under_one_lease(site: Site, pool: str) -> None:
     assert {one.owner for one in site.executions()} == set(owners.values())
     site.ended(worker)
     assert site.owners() == {}
+
+
+def test_a_run_on_celery_hands_over_too(site: Site) -> None:
+    site.headway()
+    site.worker(concurrency=1)
+    site.enqueue("hands_over", 7)
+    site.await_completed(1)
+    with site.store.reading() as tx:
+        [pause] = substrate.pause_states(tx, PauseStateFilter())
+    assert pause.prioritized_actions == ("ad-hoc hands_over: look at number 7",)
 
 
 @pytest.mark.parametrize("pool", ["threads", "gevent"])

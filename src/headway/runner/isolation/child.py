@@ -124,7 +124,7 @@ def _run(job: Job, worker: Worker, handle: Cancellation) -> Outcome:
     except BaseException as error:  # an input's validators are user code and may raise anything
         return failed("ValidateState", error)
     watch = ProcessWatch(job, worker, handle)
-    context = _context(job, worker, handle)
+    context = _context(job, worker, handle, watch)
     return asyncio.run(
         attempt(registered.workflow, value, context, watch, keep_output=job.keep_output)
     )
@@ -137,7 +137,12 @@ class ProcessWatch:
     def __init__(self, job: Job, worker: Worker, handle: Cancellation) -> None:
         self.step = job.workflow
         self.handle = handle
+        self.handed_over: tuple[str, ...] = ()
         self._worker = worker
+
+    def hand_over(self, actions: tuple[str, ...]) -> None:
+        """Remember what a person is to do if the run completes; the outcome takes it along."""
+        self.handed_over = actions
 
     async def before_step(self, step: str) -> None:
         """Have *step* recorded as running, unless the run was asked to stop."""
@@ -153,7 +158,7 @@ class ProcessWatch:
             self.handle.leave_thread()
 
 
-def _context(job: Job, worker: Worker, handle: Cancellation) -> Run:
+def _context(job: Job, worker: Worker, handle: Cancellation, watch: ProcessWatch) -> Run:
     def report(fraction: float, note: str | None) -> None:
         worker.tell(Reported(fraction, note))
 
@@ -171,6 +176,7 @@ def _context(job: Job, worker: Worker, handle: Cancellation) -> Run:
         _report=report,
         _is_cancelled=lambda: handle.requested,
         _activate_many=activate_many,
+        _hand_over=watch.hand_over,
     )
 
 
