@@ -7,6 +7,7 @@ from datetime import timedelta
 from headway.config import Settings
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
+from headway.federation.deadlines import DeadlineMonitor
 from headway.federation.participation import Participation
 from headway.history import Retention
 from headway.loops import Rest
@@ -99,10 +100,12 @@ class Turns:
             return 0.0
         return Rest(REQUEST_PAUSE)
 
-    def clean_up(self, retention: Retention) -> float:
-        """Delete what is old."""
-        more = retention.run_once().more
-        return 0.0 if more else self._settings.cleanup_interval.total_seconds()
+    def clean_up(self, retention: Retention, deadlines: DeadlineMonitor) -> float:
+        """Delete what is old, and then note which objectives are overdue."""
+        if retention.run_once().more:
+            return 0.0
+        deadlines.run_once()
+        return self._settings.cleanup_interval.total_seconds()
 
     def end_orphans(self, orphans: OrphanSweep) -> Rest:
         """Start again what dead servers were running."""
