@@ -8,7 +8,7 @@ from headway.config import Settings
 from headway.domain.dead_letter import DeadLetter
 from headway.domain.execution import Execution, ExecutionState
 from headway.observe import Observer
-from headway.store import dead_letters, reading, retention
+from headway.store import artifact_retention, dead_letters, nonces, reading, retention
 from headway.store.engine import Store
 from headway.store.reading import GroupOverview, ManifestOverview, QueuedEntry
 from headway.store.transaction import Transaction
@@ -64,6 +64,17 @@ class Retained:
     manifests: int = 0
     groups: int = 0
     declarations: int = 0
+    workorders: int = 0
+    events: int = 0
+    snapshots: int = 0
+    claims: int = 0
+    queries: int = 0
+    pauses: int = 0
+    pages: int = 0
+    captures: int = 0
+    objectives: int = 0
+    nonces: int = 0
+    audit: int = 0
     more: bool = False
 
     def counts(self) -> dict[str, int]:
@@ -125,7 +136,24 @@ class Retention:
             "manifests": self._delete(retention.delete_removed_manifests, kept),
             "groups": self._delete(retention.delete_empty_groups, kept),
             "declarations": self._delete(retention.delete_old_declarations, kept),
+        } | self._delete_artifacts(kept)
+
+    def _delete_artifacts(self, kept: timedelta) -> dict[str, int]:
+        verbs: dict[str, Delete] = {
+            "workorders": artifact_retention.delete_judged_workorders,
+            "events": artifact_retention.delete_processed_events,
+            "snapshots": artifact_retention.delete_unused_snapshots,
+            "claims": artifact_retention.delete_ended_claims,
+            "queries": artifact_retention.delete_old_queries,
+            "pauses": artifact_retention.delete_old_pauses,
+            "pages": artifact_retention.delete_old_pages,
+            "captures": artifact_retention.delete_processed_captures,
+            "objectives": artifact_retention.delete_done_objectives,
+            "audit": artifact_retention.delete_old_audit,
         }
+        counts = {name: self._delete(verb, kept) for name, verb in verbs.items()}
+        forgotten = self._delete(artifact_retention.delete_old_nonces, nonces.KEPT)
+        return counts | {"nonces": forgotten}
 
     def _delete_letters(self) -> int:
         if not self._settings.auto_purge_dead_letters:
