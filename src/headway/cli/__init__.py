@@ -14,8 +14,8 @@ import typer
 from typer.main import get_command
 
 import headway
-from headway.cli import apply, check, db, demo, doctor, plan, preview, run, torture
-from headway.cli.exits import USAGE, told_in_one_line
+from headway.cli import apply, azolla, check, db, demo, doctor, plan, preview, run, torture
+from headway.cli.exits import help_without_command, told_in_one_line
 
 app = typer.Typer(
     name="headway",
@@ -35,6 +35,7 @@ app.command("torture")(torture.torture)
 app.add_typer(database, name="db")
 database.command("migrate")(db.migrate)
 database.command("status")(db.status)
+app.add_typer(azolla.app, name="azolla")
 
 
 @app.callback(invoke_without_command=True)
@@ -47,19 +48,12 @@ def _root(
     if version:
         typer.echo(f"headway {headway.__version__}")
         raise typer.Exit
-    _help_without_command(context)
+    help_without_command(context)
 
 
 @database.callback(invoke_without_command=True)
 def _database(context: typer.Context) -> None:
-    _help_without_command(context)
-
-
-def _help_without_command(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        # Rich prints the help itself; older versions of Typer return it.
-        typer.echo(context.get_help(), nl=False)
-        raise typer.Exit(USAGE)
+    help_without_command(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

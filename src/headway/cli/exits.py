@@ -51,6 +51,17 @@ def told_in_one_line() -> Iterator[None]:
         raise _failed(told, FAILURE) from None
 
 
+def help_without_command(context: typer.Context) -> None:
+    """Show what a group of commands offers if none of them was named.
+
+    >>> help_without_command(context)  # doctest: +SKIP
+    """
+    if context.invoked_subcommand is None:
+        # Rich prints the help itself; older versions of Typer return it.
+        typer.echo(context.get_help(), nl=False)
+        raise typer.Exit(USAGE)
+
+
 def _failed(message: str, code: int) -> typer.Exit:
     complain(message)
     return typer.Exit(code)

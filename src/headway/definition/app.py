@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
+from headway.definition.azolla import Azolla
 from headway.definition.builder import Chain
 from headway.definition.cancelling import Cancelled
 from headway.definition.collection import Collection
@@ -18,13 +19,12 @@ from headway.definition.registry import Reference
 from headway.definition.requests import Requests
 from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.definition.task_servers import TaskServers
+from headway.definition.workflows import excluded_by_name
 from headway.domain.declaration import Declaration
 from headway.domain.names import checked_name
 from headway.domain.schedule import Once, Schedule
 from headway.observe import Observer
-from headway.steps import function_name
 from headway.store.engine import Clock, Store
-from headway.workflow import Workflow
 
 logger = logging.getLogger("headway")
 
@@ -53,7 +53,7 @@ class Headway(Requests):
         self.database_url = (
             database_url or os.environ.get("HEADWAY_DATABASE_URL") or DEFAULT_DATABASE_URL
         )
-        self.settings = Settings.from_sources(os.environ, **_by_name(settings))
+        self.settings = Settings.from_sources(os.environ, **excluded_by_name(settings))
         super().__init__()
         self.observer = Observer()
         self.task_servers = TaskServers(self.registry)
@@ -163,6 +163,14 @@ class Headway(Requests):
         Resolutions(count=2, message='2 acknowledged')
         """
         return self.runtime.dead_letters
+
+    @property
+    def azolla(self) -> Azolla:
+        """What people note about this deployment: captures, objectives, and why work rests.
+
+        >>> hw.azolla.capture("orders of Monday look too low")  # doctest: +SKIP
+        """
+        return self.runtime.azolla
 
     def trigger(
         self,
@@ -277,18 +285,3 @@ class Headway(Requests):
         >>> Headway(database_url="sqlite:///app.db").open_store().close()  # doctest: +SKIP
         """
         return Store(self.database_url, clock=clock)
-
-
-def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
-    """Workflows in ``exclude_from_max_active_jobs`` may be given as functions or by name."""
-    excluded = settings.get("exclude_from_max_active_jobs")
-    if not isinstance(excluded, list | tuple | set | frozenset):
-        return settings
-    names = [_workflow_name(one) for one in excluded]
-    return settings | {"exclude_from_max_active_jobs": tuple(names)}
-
-
-def _workflow_name(one: Any) -> Any:
-    if isinstance(one, Workflow):
-        return one.name
-    return function_name(one) if callable(one) else one

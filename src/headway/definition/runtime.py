@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Unpack
 
+from headway.definition.azolla import Azolla
 from headway.definition.cancelling import Cancelling
 from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
@@ -54,6 +55,7 @@ class Runtime:
         self.store = store
         self.dead_letters = DeadLetters(store, registry)
         self.cancelling = Cancelling(store)
+        self.azolla = Azolla(application, store)
 
     @contextmanager
     def _joined(self, connection: Any) -> Iterator[Transaction]:

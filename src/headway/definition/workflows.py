@@ -9,7 +9,7 @@ from headway.domain.isolation import asked_for
 from headway.domain.text import shown
 from headway.errors import DefinitionError
 from headway.run import Run
-from headway.steps import type_name
+from headway.steps import function_name, type_name
 from headway.workflow import Workflow
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,3 +105,22 @@ def _check_flag(name: str, value: object) -> None:
         raise DefinitionError(
             f"{name} = {shown(value)}: must be True or False; for example {name}=True"
         )
+
+
+def excluded_by_name(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with workflows in ``exclude_from_max_active_jobs`` by name, however given.
+
+    >>> excluded_by_name({"exclude_from_max_active_jobs": [print]})
+    {'exclude_from_max_active_jobs': ('print',)}
+    """
+    excluded = settings.get("exclude_from_max_active_jobs")
+    if not isinstance(excluded, list | tuple | set | frozenset):
+        return settings
+    names = [_workflow_name(one) for one in excluded]
+    return settings | {"exclude_from_max_active_jobs": tuple(names)}
+
+
+def _workflow_name(one: Any) -> Any:
+    if isinstance(one, Workflow):
+        return one.name
+    return function_name(one) if callable(one) else one

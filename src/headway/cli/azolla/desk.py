@@ -1,0 +1,58 @@
+"""What these commands share: the application's ``hw.azolla``, and lists for people and programs."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from headway.cli.database import open_database
+from headway.cli.target import load
+from headway.cli.terminal import cell, console
+from headway.definition.azolla import Azolla
+from headway.domain.azolla.artifacts import Artifact
+from headway.store.migrate import prepare
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="Most rows shown.")]
+
+
+@contextmanager
+def opened(target: str) -> Iterator[Azolla]:
+    """The desk of the application *target*, on its database.
+
+    >>> with opened("hello:hw") as azolla: ...  # doctest: +SKIP
+    """
+    app = load(target)
+    store = open_database(app.database_url)
+    try:
+        prepare(store)
+        yield Azolla(app.name, store)
+    finally:
+        store.close()
+
+
+def echo_json(found: Sequence[Artifact]) -> None:
+    """Print artifacts as they cross between deployments.
+
+    >>> echo_json([])
+    []
+    """
+    typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
+
+
+def echo_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], nothing: str) -> None:
+    """Print a table, or that there is *nothing*.
+
+    >>> echo_rows(["id"], [], "no captures")
+    no captures
+    """
+    if not rows:
+        typer.echo(nothing)
+        return
+    table = Table(*titles, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*map(cell, row))
+    console().print(table)
