@@ -265,6 +265,17 @@ def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -
         "manifests": 0,
         "groups": 0,
         "declarations": 0,
+        "workorders": 0,
+        "events": 0,
+        "snapshots": 0,
+        "claims": 0,
+        "queries": 0,
+        "pauses": 0,
+        "pages": 0,
+        "captures": 0,
+        "objectives": 0,
+        "nonces": 0,
+        "audit": 0,
     }
 
 

@@ -35,7 +35,7 @@ def deadline_of(objective: Objective) -> datetime | None:
         and objective.status is not ObjectiveStatus.DONE
     )
     allowed = ALLOWED.get(objective.urgency) if open_ticket else None
-    return None if allowed is None else objective.updated_at + allowed
+    return None if allowed is None else objective.updated_at.astimezone(UTC) + allowed
 
 
 def overdue(objectives: Iterable[Objective], now: datetime) -> list[tuple[str, PauseState]]:
@@ -45,7 +45,7 @@ def overdue(objectives: Iterable[Objective], now: datetime) -> list[tuple[str, P
     for one in objectives:
         deadline = deadline_of(one)
         if deadline is not None and deadline <= now:
-            pause_id = pause_for_deadline(one.objective_id, one.updated_at)
+            pause_id = pause_for_deadline(one.objective_id, one.updated_at.astimezone(UTC))
             found.append((pause_id, _pause(one, deadline, now)))
     return found
 

@@ -1,0 +1,179 @@
+"""hw.azolla: what people note about a deployment, and what it answers to nonsense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headway import Headway
+from headway.definition.azolla import Azolla
+from headway.domain.azolla.artifacts import (
+    CaptureStatus,
+    ObjectiveStatus,
+    ObjectiveType,
+    PauseReason,
+)
+from headway.errors import DefinitionError
+from headway.store import objectives
+from tests.builders import Scene
+from tests.store.factories import everything
+
+
+@pytest.fixture
+def scene(database_url: str) -> Iterator[Scene]:
+    with Scene(database_url) as scene:
+        yield scene
+
+
+@pytest.fixture
+def desk(scene: Scene) -> Azolla:
+    return Azolla("tests", scene.store)
+
+
+def test_it_is_reached_by_the_application(scene: Scene) -> None:
+    hw = Headway("shop", database_url=scene.url)
+    one = hw.azolla.capture("orders look too low")
+    assert [note.capture_id for note in hw.azolla.captures()] == [one.capture_id]
+    assert one.azolla_id == "shop"
+    hw.runtime.store.close()
+
+
+def test_a_capture_waits_until_it_is_marked(desk: Azolla) -> None:
+    first, second = desk.capture("orders look low"), desk.capture("so do sales", source="standup")
+    assert (first.source_label, second.source_label) == ("operator", "standup")
+    assert {one.capture_id for one in desk.captures()} == {first.capture_id, second.capture_id}
+    assert desk.mark_processed(first.capture_id, "nobody") == 1
+    assert desk.mark_processed(first.capture_id) == 0
+    assert desk.captures() == [second]
+    processed = [one for one in desk.captures(processed=True) if one != second]
+    assert [one.status for one in processed] == [CaptureStatus.PROCESSED]
+
+
+def test_notes_have_the_id_the_deployment_has(scene: Scene, desk: Azolla) -> None:
+    with scene.store.writing() as tx:
+        objectives.ensure_standing(tx, "berlin", "warehouse")
+    assert desk.capture("note").azolla_id == "berlin"
+    assert desk.objective("clean").azolla_id == "berlin"
+
+
+def test_before_the_first_start_it_takes_the_name_of_the_application(desk: Azolla) -> None:
+    assert desk.capture("note").azolla_id == "tests"
+    [standing] = desk.objectives()
+    assert standing.objective_type is ObjectiveType.STANDING
+
+
+def test_an_objective_is_what_was_said(scene: Scene, desk: Azolla) -> None:
+    one = desk.objective(
+        "clean the tables",
+        acceptance_criteria="none is older than a week",
+        status="todo",
+        importance=2,
+        urgency=3,
+    )
+    assert one in desk.objectives()
+    assert (one.status, one.importance, one.urgency) == (ObjectiveStatus.TODO, 2, 3)
+    assert one.acceptance_criteria == "none is older than a week"
+    assert (one.created_at, one.updated_at) == (scene.clock.now, scene.clock.now)
+    assert desk.objectives(status="TODO") == [one]
+    assert desk.objectives(status="done") == []
+
+
+def test_changing_one_leaves_the_rest(scene: Scene, desk: Azolla) -> None:
+    one = desk.objective("clean", objective_id="clean", urgency=3)
+    scene.clock.advance(hours=1)
+    changed = desk.update("clean", status="BLOCKED", blocked_reason="no access")
+    changes = {
+        "status": ObjectiveStatus.BLOCKED,
+        "blocked_reason": "no access",
+        "updated_at": scene.clock.now,
+    }
+    assert changed == one.model_copy(update=changes)
+    assert desk.update("clean", blocked_reason=None).blocked_reason is None
+
+
+def test_blocking_and_resolving(desk: Azolla) -> None:
+    desk.objective("clean", objective_id="clean", status="IN_PROGRESS")
+    blocker = desk.block("clean", "user-input", "which tables may go?")
+    [blocked] = desk.objectives(status="BLOCKED")
+    assert blocked.blocked_on == (blocker,)
+    desk.resolve(blocker.blocker_id)
+    [going_on] = desk.objectives(status="TODO")
+    assert going_on.blocked_on[0].resolved
+
+
+def test_pause_states_by_their_reason(scene: Scene, desk: Azolla) -> None:
+    desk.capture("so that there is a standing objective")
+    scene.app.settings = scene.app.settings.model_copy(update={"default_max_retries": 1})
+    scene.failing.add("load-users")
+    scene.app.schedule("work", "load-users", None)
+    scene.apply()
+    scene.trigger("load-users")
+    scene.dispatch()
+    scene.run()
+    scene.manage()
+    [pause] = desk.pause_states(reason="gate-failed")
+    assert pause.reason is PauseReason.GATE_FAILED
+    assert "of load-users: RuntimeError: told to fail" in pause.prioritized_actions[0]
+    assert desk.pause_states(reason="RUN_COMPLETE") == []
+
+
+@pytest.fixture
+def a_blocked_objective(desk: Azolla) -> None:
+    desk.objective("clean", objective_id="clean")
+    desk.block("clean", "USER_INPUT", "which?")
+
+
+Act = Callable[[Azolla], Any]
+REFUSED: dict[str, tuple[Act, str]] = {
+    "no text": (lambda desk: desk.capture(""), "capture text = ''"),
+    "blank text": (lambda desk: desk.capture(" \n"), "capture text = ' \\n'"),
+    "no string": (lambda desk: desk.capture(7), "capture text = 7"),  # type: ignore[arg-type]
+    "endless text": (lambda desk: desk.capture("x" * 20_001), "must have at most 20,000"),
+    "no source": (lambda desk: desk.capture("x", source=""), "capture source = ''"),
+    "too many": (lambda desk: desk.captures(limit=1001), "limit = 1001"),
+    "too few": (lambda desk: desk.pause_states(limit=0), "limit = 0"),
+    "true": (lambda desk: desk.objectives(limit=True), "limit = True"),
+    "no title": (lambda desk: desk.objective(" "), "title = ' '"),
+    "endless title": (lambda desk: desk.objective("x" * 301), "must have at most 300"),
+    "urgency": (lambda desk: desk.objective("x", urgency=5), "urgency = 5"),
+    "importance": (lambda desk: desk.objective("x", importance=-1), "importance = -1"),
+    "status": (lambda desk: desk.objective("x", status="open"), "status = 'open'"),
+    "taken": (lambda desk: desk.objective("x", objective_id="clean"), "there is one already"),
+    "the standing id": (lambda desk: desk.objective("x", objective_id="standing"), "already"),
+    "id": (lambda desk: desk.objective("x", objective_id="a\nb"), "id = 'a\\nb'"),
+    "long id": (lambda desk: desk.objective("x", objective_id="x" * 201), "at most 200"),
+    "status asked": (lambda desk: desk.objectives(status="open"), "status = 'open'"),
+    "reason asked": (lambda desk: desk.pause_states(reason="tired"), "reason = 'tired'"),
+    "nothing": (lambda desk: desk.update("clean"), "nothing to change"),
+    "nobody": (lambda desk: desk.update("nobody", urgency=1), "objective = 'nobody'"),
+    "block nobody": (lambda desk: desk.block("nobody", "USER_INPUT", "x"), "objective = 'nobody'"),
+    "kind": (lambda desk: desk.block("clean", "WEATHER", "x"), "kind = 'WEATHER'"),
+    "no reason": (lambda desk: desk.block("clean", "USER_INPUT", ""), "description = ''"),
+    "no blocker": (lambda desk: desk.resolve("nobody"), "blocker = 'nobody'"),
+    "standing": (lambda desk: desk.update("standing", status="DONE"), "stays IN_PROGRESS"),
+    "capture id": (lambda desk: desk.mark_processed(""), "capture = ''"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_nonsense_is_refused_in_one_line_and_changes_nothing(
+    scene: Scene, desk: Azolla, a_blocked_objective: None, case: str
+) -> None:
+    act, said = REFUSED[case]
+    before = everything(scene.store)
+    with pytest.raises(DefinitionError) as refused:
+        act(desk)
+    assert said in str(refused.value)
+    assert len(str(refused.value)) < 250 and "\n" not in str(refused.value)
+    assert everything(scene.store) == before
+
+
+def test_any_text_is_stored(desk: Azolla) -> None:
+    wild = "a\x00b\ud800 \x1b[31m ü\nnext"
+    note = desk.capture(wild)
+    assert desk.captures() == [note]
+    assert note.raw_content == "a\\x00b\\ud800 \\x1b[31m ü\nnext"
+    one = desk.objective(wild)
+    assert one in desk.objectives()
