@@ -23,7 +23,6 @@ from headway.relay import Relay
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
-from headway.store import objectives
 from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import prepare
@@ -39,26 +38,19 @@ WATCHED = ("pulse", Role.MANAGER, Role.DISPATCHER, "orphans")
 class Service:
     """One headway process: some roles of one application on one store.
 
-    *azolla_id* is what the registry calls this deployment; without one it has the name of the
-    application that was started first.
-
     >>> service = Service(app)                # doctest: +SKIP
     >>> service.start(); service.stop()       # doctest: +SKIP
     """
 
     def __init__(
-        self,
-        app: Headway,
-        roles: Collection[Role] = EVERY_ROLE,
-        store: Store | None = None,
-        azolla_id: str | None = None,
+        self, app: Headway, roles: Collection[Role] = EVERY_ROLE, store: Store | None = None
     ) -> None:
         self.app = app
-        self._azolla_id = azolla_id
         self.roles = frozenset(roles)
         self.store = store or app.open_store()
         self._stopping = False
         install(app)
+        self._azolla = Participation(app, self.store)
         self._announcer = (
             Announcer(announcing(self.store, app.observer)) if self.store.on_postgresql else None
         )
@@ -86,7 +78,7 @@ class Service:
             check_durability(self.store)
         if Role.MANAGER in self.roles:
             apply_at_start(self.app, self.store)
-            self._ensure_standing_objective()
+            self._azolla.begin()
         if self._announcer is not None:
             self._announcer.start()
         self._keeper.start()
@@ -97,12 +89,6 @@ class Service:
             loop.start()
         self._watch.start()
         self.app.observer.emit("service.started", owner=self.owner, roles=sorted(self.roles))
-
-    def _ensure_standing_objective(self) -> None:
-        """What the deployment leaves behind belongs to it; only the registry's id renames it."""
-        name, known = self.app.name, self._azolla_id
-        with self.store.writing() as tx:
-            objectives.ensure_standing(tx, known or name, name, rename=known is not None)
 
     def request_stop(self, grace: float | None = None) -> None:
         """Begin to stop; a *grace* of 0 hands running work back at once."""
@@ -176,8 +162,7 @@ class Service:
             retention = Retention(self.store, settings, observer)
             deadlines = DeadlineMonitor(self.store)
             yield Loop("retention", lambda: self._turns.clean_up(retention, deadlines), observer)
-            azolla = Participation(self.app, self.store)
-            yield Loop("azolla", lambda: self._turns.request(azolla, self.owner), observer)
+            yield Loop("azolla", lambda: self._turns.request(self._azolla, self.owner), observer)
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             dispatcher = JobDispatcher(
                 self.store,

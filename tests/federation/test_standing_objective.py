@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from headway.store import objectives
 from headway.store.tables import objective
 from headway.wakeups import Role
 from tests.builders import Scene, eventually
+
+BLUEPRINT = '[blueprints.b]\ncross_azolla_reads = []\nstores = ["pause_state"]\n'
 
 
 @pytest.fixture
@@ -55,10 +58,16 @@ def test_only_the_manager_creates_it(scene: Scene) -> None:
         assert standing(scene) is None
 
 
-def test_the_registrys_id_wins_and_stays(scene: Scene) -> None:
-    with started(scene), started(scene, azolla_id="berlin"):
+def test_the_registrys_id_wins_and_stays(scene: Scene, tmp_path: Path) -> None:
+    with started(scene):
+        assert standing(scene) is not None
+    file = tmp_path / "azolla.toml"
+    file.write_text(f'version = 1\n[azolla]\nid = "berlin"\nblueprint = "b"\n{BLUEPRINT}')
+    scene.configure(azolla_registry=str(file))
+    with started(scene):
         named = standing(scene)
     assert named is not None and (named.azolla_id, named.title) == ("berlin", "tests")
+    scene.configure()
     with started(scene):
         assert standing(scene) == named, "no registry is no reason to rename it"
 

@@ -6,13 +6,12 @@ from uuid import uuid4
 
 from headway.definition.runtime import Runtime
 from headway.definition.workflows import Workflows
-from headway.domain.azolla.artifacts import Event, EventType, ObjectiveType
-from headway.domain.azolla.filters import ObjectiveFilter
+from headway.domain.azolla.artifacts import Event, EventType
 from headway.domain.azolla.ids import event_of
-from headway.errors import DefinitionError, HeadwayError
+from headway.errors import DefinitionError
 from headway.run import Run
 from headway.steps import type_name
-from headway.store import events, substrate
+from headway.store import events, objectives
 
 REQUEST_MANIFEST = "headway.request-manifest"
 BY_HAND = Run(execution_id=0, workflow=REQUEST_MANIFEST)
@@ -23,6 +22,7 @@ B = TypeVar("B", bound=Callable[..., Any])
 class Requests(Workflows):
     """The part of an application that asks for session manifests."""
 
+    name: str
     manifest_builder: Callable[..., Any] | None
 
     def __init__(self) -> None:
@@ -47,19 +47,13 @@ class Requests(Workflows):
         """
         key = run.idempotency_key or str(uuid4())
         with self.runtime.store.writing() as tx:
-            own = substrate.objectives(
-                tx, ObjectiveFilter(objective_type=(ObjectiveType.STANDING,), limit=1)
-            )
-            if not own:
-                raise HeadwayError(
-                    "this deployment has never been started, so it has no standing objective; "
-                    "start it once: headway run"
-                )
+            objectives.ensure_standing(tx, self.name, self.name)
+            azolla_id = objectives.own_azolla_id(tx) or self.name
             event = Event(
                 event_id=event_of(key),
                 type=EventType.MANIFEST_REQUESTED,
-                resource_id=own[0].azolla_id,
-                azolla_id=own[0].azolla_id,
+                resource_id=azolla_id,
+                azolla_id=azolla_id,
                 created_at=tx.now,
             )
             events.announce(tx, event)

@@ -8,13 +8,14 @@ from headway.federation.peers import PeerClient
 from headway.federation.registry import Registry, RegistryFile
 from headway.federation.tick import Rules, WorkerEnv
 from headway.federation.worker import ManifestSchedulerWorker, TickResult
+from headway.store import objectives
 from headway.store.engine import Store
 
 
 class Participation:
     """The registry as it is now, and a Manifest Scheduler Worker that goes by it.
 
-    >>> Participation(app, store).azolla_id  # doctest: +SKIP
+    >>> Participation(app, store).registry.own.id  # doctest: +SKIP
     'warehouse'
     """
 
@@ -23,17 +24,21 @@ class Participation:
         self._store = store
         path = app.settings.azolla_registry
         self._file = RegistryFile(path, app.observer) if path else None
-        self._alone = Registry.alone(app.name)
 
     @property
     def registry(self) -> Registry:
         """What the file says at this moment; without one this deployment is alone."""
-        return self._file.current() if self._file else self._alone
+        if self._file is not None:
+            return self._file.current()
+        with self._store.reading() as tx:
+            return Registry.alone(objectives.own_azolla_id(tx) or self._app.name)
 
-    @property
-    def azolla_id(self) -> str:
-        """What this deployment is called."""
-        return self.registry.own.id
+    def begin(self) -> None:
+        """Give the deployment its standing objective; only the registry's id ever renames it."""
+        named = None if self._file is None else self._file.current().own.id
+        with self._store.writing() as tx:
+            name = self._app.name
+            objectives.ensure_standing(tx, named or name, name, rename=named is not None)
 
     def tick(self, owner: str) -> TickResult:
         """Deal with the oldest request that waits."""

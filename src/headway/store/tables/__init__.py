@@ -9,15 +9,11 @@ from headway.store.tables.definitions import (
     manifest_state,
 )
 from headway.store.tables.federation import (
-    blocker_ref,
-    capture_buffer,
     claim_record,
     context_snapshot,
     event,
     nonce,
-    objective,
     output_bundle,
-    pause_state,
     run_record,
     session_manifest,
     substrate_query,
@@ -25,6 +21,7 @@ from headway.store.tables.federation import (
     workorder,
 )
 from headway.store.tables.records import audit, dead_letter, mark, schema_version, server
+from headway.store.tables.substrate import blocker_ref, capture_buffer, objective, pause_state
 from headway.store.tables.views import executions, work_queue_entries
 from headway.store.tables.work import execution, execution_history, outbox, wake, work_queue
 
