@@ -1,6 +1,7 @@
 """Workorders, what they are made from and what comes of them: one of each for an event."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Select, Table, and_, exists, or_, select, update
@@ -18,6 +19,7 @@ from headway.domain.azolla.artifacts import (
     Workorder,
     WorkorderStatus,
 )
+from headway.domain.azolla.ids import run_of, session_of, workorder_of
 from headway.domain.work_queue import NewEntry
 from headway.store.artifact_rows import from_row, to_row
 from headway.store.tables import (
@@ -142,6 +144,28 @@ def judge(
     _write(tx, pause_state, [to_row(pause, pause_id=pause_id)])
     if page is not None:
         _write(tx, session_manifest, [to_row(page)])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A workorder that is over: what came of it, what the gate thought, and the page if any."""
+
+    record: RunRecord
+    bundle: OutputBundle
+    page: SessionManifest | None
+
+
+def newest_judged(tx: Transaction, event_id: str | None = None) -> Judged | None:
+    """The last workorder that was judged, or the one of an event."""
+    wanted = [] if event_id is None else [run_record.c.run_id == run_of(workorder_of(event_id))]
+    order = (run_record.c.created_at.desc(), run_record.c.run_id)
+    record = _one(tx, RunRecord, select(run_record).where(*wanted).order_by(*order).limit(1))
+    if record is None:
+        return None
+    key = session_of(record.work_order_id)
+    page = select(session_manifest).where(session_manifest.c.manifest_id == key)
+    bundle = _only(find_output(tx, record.work_order_id))
+    return Judged(record, bundle, _one(tx, SessionManifest, page))
 
 
 def newest_pages(tx: Transaction, limit: int) -> list[SessionManifest]:

@@ -2,7 +2,7 @@
 
 import typer
 
-from headway.cli.azolla import captures, objectives, pauses
+from headway.cli.azolla import captures, manifests, objectives, pauses
 from headway.cli.exits import help_without_command
 
 app = typer.Typer(help="Note what is to be done in this deployment, and ask why work rests.")
@@ -11,6 +11,10 @@ app.command("capture")(captures.capture)
 app.command("captures")(captures.captures)
 app.command("processed")(captures.processed)
 app.command("pauses")(pauses.pauses)
+app.command("request-manifest")(manifests.request_manifest)
+app.command("show")(manifests.show)
+app.command("events")(manifests.list_events)
+app.command("unpark")(manifests.unpark)
 app.add_typer(objective, name="objective")
 objective.command("add")(objectives.add)
 objective.command("set")(objectives.change)

@@ -1,0 +1,150 @@
+"""``headway azolla request-manifest``, ``show``, ``events`` and ``unpark``: the operator's page."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+
+from headway.cli.azolla.desk import AsJson, Limit, echo_rows
+from headway.cli.database import open_database
+from headway.cli.exits import FAILURE
+from headway.cli.target import Target, load
+from headway.cli.terminal import console
+from headway.definition.app import Headway
+from headway.errors import HeadwayError
+from headway.store import events, workorders
+from headway.store.engine import Store
+from headway.store.events import KnownEvent
+from headway.store.migrate import prepare
+from headway.store.workorders import Judged
+
+LOOK_AGAIN = 0.25
+
+
+@contextmanager
+def _opened(target: str) -> Iterator[tuple[Headway, Store]]:
+    app = load(target)
+    store = open_database(app.database_url)
+    try:
+        prepare(store)
+        yield app, store
+    finally:
+        store.close()
+
+
+def request_manifest(
+    target: Target,
+    wait: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.1, help="Wait for the page so long, and print it."),
+    ] = None,
+) -> None:
+    """Ask for the page "where was I, across all deployments?"."""
+    with _opened(target) as (app, store):
+        event_id = app.request_manifest()
+        app.runtime.store.close()
+        if wait is None:
+            typer.echo(f"requested: {event_id}")
+            typer.echo(f"A running headway builds the page: headway azolla show {target}")
+            return
+        echo_page(_awaited(store, event_id, wait))
+
+
+def _awaited(store: Store, event_id: str, seconds: float) -> Judged:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with store.reading() as tx:
+            found = workorders.newest_judged(tx, event_id)
+            known = events.find(tx, event_id)
+        if found is not None:
+            return found
+        if known is not None and known.parked_at is not None:
+            raise HeadwayError(
+                f"{event_id} is parked after {known.attempts} attempts: {_why(known)}"
+            )
+        time.sleep(LOOK_AGAIN)
+    raise HeadwayError(
+        f"no page within {seconds:g} s; is a headway running on this database? headway run"
+    )
+
+
+def show(
+    target: Target,
+    event: Annotated[
+        str | None, typer.Option(metavar="EVENT", help="The page of this request; else the newest.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the newest page, or why there is none."""
+    with _opened(target) as (_, store), store.reading() as tx:
+        found = workorders.newest_judged(tx, event)
+    if found is None:
+        what = "there is no page yet" if event is None else f"there is no page of {event}"
+        raise HeadwayError(f"{what}; ask for one: headway azolla request-manifest {target}")
+    if as_json:
+        page = found.page and found.page.model_dump(mode="json")
+        record = found.record.model_dump(mode="json")
+        typer.echo(json.dumps({"session_manifest": page, "run_record": record}, indent=2))
+    else:
+        echo_page(found)
+    if found.page is None:
+        raise typer.Exit(FAILURE)
+
+
+def echo_page(found: Judged) -> None:
+    """Print a page as people read it; where one cannot look at it, as the text it is.
+
+    >>> echo_page(judged)  # doctest: +SKIP
+    """
+    if found.page is None:
+        typer.echo(f"no page: {found.record.gate_reason}")
+        return
+    screen = console()
+    if screen.is_terminal:
+        screen.print(Markdown(found.bundle.content))
+    else:
+        typer.echo(found.bundle.content)
+
+
+def list_events(target: Target, limit: Limit = 20) -> None:
+    """List what was requested, newest first, and what has become of it."""
+    with _opened(target) as (_, store), store.reading() as tx:
+        found = events.newest(tx, limit)
+    rows = [
+        (f"{one.event.created_at:%Y-%m-%d %H:%M:%S}", one.event.event_id, _state(one), _why(one))
+        for one in found
+    ]
+    echo_rows(["requested (UTC)", "event", "state", "why"], rows, "nothing was requested")
+
+
+def unpark(
+    target: Target,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The id of a parked event.")],
+) -> None:
+    """Put a parked event back into the line, with all its attempts."""
+    with _opened(target) as (_, store), store.writing() as tx:
+        if not events.unpark(tx, event):
+            raise HeadwayError(
+                f"event {event!r} is not parked; see which are: headway azolla events {target}"
+            )
+    typer.echo(f"{event} is back in the line")
+
+
+def _state(known: KnownEvent) -> str:
+    if known.event.processed:
+        return str(known.terminal_reason)
+    if known.parked_at is not None:
+        return "parked"
+    return f"waits, tried {known.attempts} times" if known.attempts else "waits"
+
+
+def _why(known: KnownEvent) -> str:
+    if known.event.processed:
+        return ""
+    if known.last_error is None and known.parked_at is not None:
+        return "whoever worked on it was killed"
+    return known.last_error or ""
