@@ -6,7 +6,10 @@ from typing import Annotated
 import typer
 
 from headway.cli.signals import StopSignals
+from headway.cli.terminal import console
+from headway.demo.federation.show import show_federation
 from headway.demo.show import show
+from headway.extras import require
 
 
 def demo(
@@ -23,8 +26,20 @@ def demo(
             file_okay=False,
         ),
     ] = None,
+    federation: Annotated[
+        bool,
+        typer.Option(
+            "--federation",
+            help="Start three deployments on loopback, let jobs fail in them, and print one page "
+            "about all.",
+        ),
+    ] = False,
 ) -> None:
     """Watch a small ETL run on SQLite, live in the terminal; Ctrl-C ends it with a summary."""
+    if federation:
+        require("federation")
+        show_federation(directory, console())
+        return
     signals = StopSignals()
     signals.install()
     show(directory, seconds, signals.stops)

@@ -15,6 +15,7 @@ from headway.cli.exits import FAILURE
 from headway.cli.target import Target, load
 from headway.cli.terminal import console
 from headway.definition.app import Headway
+from headway.domain.text import printable
 from headway.errors import HeadwayError
 from headway.store import events, workorders
 from headway.store.engine import Store
@@ -23,6 +24,7 @@ from headway.store.migrate import prepare
 from headway.store.workorders import Judged
 
 LOOK_AGAIN = 0.25
+PAGE_LIMIT = 100_000
 
 
 @contextmanager
@@ -103,11 +105,11 @@ def echo_page(found: Judged) -> None:
     if found.page is None:
         typer.echo(f"no page: {found.record.gate_reason}")
         return
-    screen = console()
+    screen, content = console(), printable(found.bundle.content, PAGE_LIMIT)
     if screen.is_terminal:
-        screen.print(Markdown(found.bundle.content))
+        screen.print(Markdown(content))
     else:
-        typer.echo(found.bundle.content)
+        typer.echo(content)
 
 
 def list_events(target: Target, limit: Limit = 20) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from headway.domain.azolla.artifacts import PauseSummary
 from headway.domain.azolla.context import Answer, Context
 from headway.domain.azolla.ranking import Matter, ranked
+from headway.domain.text import printable
 from headway.errors import DefinitionError
 
 MOST_LINES = 5
@@ -83,7 +84,7 @@ def not_answered(context: Context) -> list[str]:
     answered = context.answered()
     return [
         f"{one.azolla_id} {_how_little(one, answered)}: {one.status}"
-        f"{f' ({one.note})' if one.note else ''}"
+        f"{f' ({printable(one.note, LINE_LIMIT)})' if one.note else ''}"
         for one in context.refusals()
     ]
 

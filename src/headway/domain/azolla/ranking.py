@@ -6,6 +6,7 @@ from datetime import datetime
 
 from headway.domain.azolla.artifacts import Objective, ObjectiveStatus, PauseReason
 from headway.domain.azolla.context import Answer, Context
+from headway.domain.text import printable
 
 # What failed wants somebody sooner than what ran out of time, and both sooner than what is done.
 _FAILURE = {
@@ -14,6 +15,7 @@ _FAILURE = {
     PauseReason.RUN_COMPLETE: 3,
 }
 _BLOCKED, _OPEN = 2, 4
+ACTION_LIMIT = 300
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def _paused(answer: Answer, known: dict[tuple[str, str], Objective]) -> Iterator
         yield Matter(
             answer.azolla_id,
             pause.objective_id,
-            pause.prioritized_actions,
+            tuple(_one_line(action) for action in pause.prioritized_actions),
             objective.urgency if objective else 0,
             objective.importance if objective else 0,
             _FAILURE[pause.reason],
@@ -78,12 +80,17 @@ def _open(answer: Answer) -> Iterator[Matter]:
         yield Matter(
             answer.azolla_id,
             objective.objective_id,
-            (_next_step(objective),),
+            (_one_line(_next_step(objective)),),
             objective.urgency,
             objective.importance,
             _BLOCKED if blocked else _OPEN,
             objective.updated_at,
         )
+
+
+def _one_line(text: str) -> str:
+    """Other deployments wrote it: nothing in it may move a cursor or begin a line."""
+    return " ".join(printable(text, ACTION_LIMIT).split())
 
 
 def _next_step(objective: Objective) -> str:

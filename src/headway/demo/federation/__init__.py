@@ -1,0 +1,1 @@
+"""Three deployments on loopback and one page about them: ``headway demo --federation``."""
