@@ -7,6 +7,7 @@ from headway.errors import MissingExtra
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "postgres": (("psycopg",), "a PostgreSQL database"),
     "web": (("fastapi", "jinja2", "uvicorn"), "the dashboard and REST API"),
+    "federation": (("fastapi", "jinja2", "uvicorn"), "answering other deployments"),
     "celery": (("celery",), "the Celery task server"),
     "otel": (("opentelemetry", "prometheus_client"), "metrics and tracing"),
     "holidays": (("holidays",), "public-holiday calendars"),

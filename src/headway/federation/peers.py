@@ -104,7 +104,7 @@ class PeerClient:
         except _NotUsable as problem:
             return self._instead(query, peer_id, problem.status), problem.note
         if response.status is ResponseStatus.DENIED:
-            return response, f"denied: {query.artifact_type} is not for us, or not stored there"
+            return response, f"{query.artifact_type} is not for us, or not stored there"
         return response, None
 
     def ping(self, peer_id: str) -> Ping:

@@ -123,13 +123,8 @@ class RegistryEntry(_Entry):
 
 def read_registry(file: Path) -> RegistryEntry:
     """What the file says, checked field by field."""
-    content = _content(
-        file,
-        file,
-        "name the file of the blueprint registry, for example",
-        "azolla.toml",
-        LARGEST_FILE,
-    )
+    advice = "name the file of the blueprint registry, for example azolla.toml"
+    content, _ = _content(file, file, advice, LARGEST_FILE)
     try:
         given = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
@@ -150,19 +145,20 @@ def read_registry(file: Path) -> RegistryEntry:
 def read_secret(file: Path, where: str, key: KeyEntry) -> bytes:
     """The secret of a key, from its own file beside the registry, or from the environment."""
     if key.secret_env is not None:
-        secret = os.environ.get(key.secret_env, "").strip().encode(errors="surrogateescape")
-        place, example = f"secret_env {key.secret_env}", "headway azolla keygen"
+        secret = os.environ.get(key.secret_env, "").encode(errors="surrogateescape").strip()
+        place = f"secret_env {key.secret_env}"
     else:
         beside = file.parent / str(key.secret_file)
-        secret = _content(
-            file, beside, f"{where}: make it with", "headway azolla keygen FILE", LARGEST_SECRET
-        ).strip()
-        place, example = f"secret_file {beside.name}", "headway azolla keygen FILE"
-        if stat.S_IMODE(beside.stat().st_mode) & stat.S_IRWXO:
+        advice = f"{where}: make it with: headway azolla keygen {beside.name}"
+        content, mode = _content(file, beside, advice, LARGEST_SECRET)
+        if mode & stat.S_IRWXO:
             raise refuse(file, where, beside.name, "must not be open to every user", "chmod 600")
+        secret, place = content.strip(), f"secret_file {beside.name}"
     if len(secret) < SHORTEST_SECRET or len(set(secret)) < FEWEST_CHARACTERS:
         rule = f"must hold at least {SHORTEST_SECRET} random bytes"
-        raise DefinitionError(f"{file}: {where}: {place} {rule}; make one with: {example}")
+        raise DefinitionError(
+            f"{file}: {where}: {place} {rule}; make one with: headway azolla keygen"
+        )
     return secret
 
 
@@ -171,18 +167,17 @@ def refuse(file: Path, where: str, value: object, rule: str, example: str) -> De
     return DefinitionError(f"{file}: {where} = {shown(value)}: {rule}; for example {example}")
 
 
-def _content(file: Path, wanted: Path, advice: str, example: str, most: int) -> bytes:
+def _content(file: Path, wanted: Path, advice: str, most: int) -> tuple[bytes, int]:
+    """The bytes of a file and who may read it, asked of the same open file."""
+    told = f"{file}: " if wanted == file else f"{file}: {wanted.name} "
     try:
         with wanted.open("rb") as opened:
-            content = opened.read(most + 1)
+            content, mode = opened.read(most + 1), os.fstat(opened.fileno()).st_mode
     except OSError as error:
-        told = f"{file}: " if wanted == file else f"{file}: {wanted.name} "
-        raise DefinitionError(
-            f"{told}cannot be read: {error.strerror}; {advice} {example}"
-        ) from None
+        raise DefinitionError(f"{told}cannot be read: {error.strerror}; {advice}") from None
     if len(content) > most:
-        raise DefinitionError(f"{wanted}: has more than {most} bytes; {advice} {example}")
-    return content
+        raise DefinitionError(f"{told}has more than {most} bytes; {advice}")
+    return content, mode
 
 
 def _explained(file: Path, error: ValidationError) -> DefinitionError:

@@ -2,7 +2,16 @@
 
 import typer
 
-from headway.cli.azolla import captures, manifests, objectives, pauses
+from headway.cli.azolla import (
+    captures,
+    keygen,
+    manifests,
+    objectives,
+    pauses,
+    peers,
+    query,
+    serve,
+)
 from headway.cli.exits import help_without_command
 
 app = typer.Typer(help="Note what is to be done in this deployment, and ask why work rests.")
@@ -15,6 +24,11 @@ app.command("request-manifest")(manifests.request_manifest)
 app.command("show")(manifests.show)
 app.command("events")(manifests.list_events)
 app.command("unpark")(manifests.unpark)
+app.command("serve")(serve.serve)
+app.command("peers")(peers.peers)
+app.command("ping")(peers.ping)
+app.command("query")(query.query)
+app.command("keygen")(keygen.keygen)
 app.add_typer(objective, name="objective")
 objective.command("add")(objectives.add)
 objective.command("set")(objectives.change)

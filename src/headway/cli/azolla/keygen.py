@@ -1,0 +1,31 @@
+"""``headway azolla keygen``: a secret for two deployments to share."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway.cli.terminal import plain
+from headway.errors import HeadwayError
+
+
+def keygen(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Write it there, readable only for you."),
+    ] = None,
+) -> None:
+    """Make a random secret; both deployments need the same one, under the same key id."""
+    secret = secrets.token_urlsafe(32)
+    if file is None:
+        typer.echo(secret)
+        return
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise HeadwayError(f"cannot write {file}: {error.strerror}; choose a new file") from None
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(secret + "\n")
+    typer.echo(plain(f"wrote {file}; copy it to the other deployment, over a channel you trust"))

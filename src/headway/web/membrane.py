@@ -1,0 +1,162 @@
+"""The exchange membrane over HTTP: a server of its own, one request for each connection.
+
+Headers, body and answer have limits of time and size; how many are answered at once is limited too.
+The membrane itself decides everything else.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from headway.federation.membrane import LARGEST_REQUEST, Answer, Code, Membrane
+from headway.federation.registry import RegistryFile
+from headway.observe import Observer
+from headway.store.engine import Store
+
+CONNECTIONS = 5
+MOST_AT_ONCE = 64
+HEADER_SECONDS = 5.0
+BODY_SECONDS = 5.0
+STOP_SECONDS = 5
+DRAINED = 1024 * 1024
+
+
+class MembraneApp:
+    """The ASGI application; every request is answered by the registry as it is then.
+
+    >>> app = MembraneApp(store, RegistryFile("azolla.toml", observer), observer)  # doctest: +SKIP
+    """
+
+    def __init__(self, store: Store, registry: RegistryFile, observer: Observer) -> None:
+        self._store = store
+        self._registry = registry
+        self._observer = observer
+        self._limiter = CapacityLimiter(CONNECTIONS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            body = await _body(request)
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            answer = Answer.saying(Code.DENIED)
+        else:
+            work = partial(self._answer, request.method, _path(scope), _headers(scope), body)
+            answer = await to_thread.run_sync(work, limiter=self._limiter)
+        await _response(answer)(scope, receive, send)
+
+    def _answer(
+        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes
+    ) -> Answer:
+        membrane = Membrane(self._store, self._registry.current(), self._observer)
+        return membrane.answer(method, path, headers, body)
+
+
+async def _body(request: Request) -> bytes:
+    """The body, or so much of it that it is certainly too large.
+
+    A little of what is too large is read and dropped, so that whoever sends it sees the answer.
+    """
+    body, size = bytearray(), 0
+    async with asyncio.timeout(BODY_SECONDS):
+        async for piece in request.stream():
+            size += len(piece)
+            if len(body) <= LARGEST_REQUEST:
+                body += piece
+            if size > DRAINED:
+                break
+    return bytes(body[: LARGEST_REQUEST + 1])
+
+
+def _path(scope: Scope) -> str:
+    """As it was sent, with the query: nothing that is not signed is ever looked at."""
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    return str((scope["raw_path"] + query).decode("latin-1"))
+
+
+def _headers(scope: Scope) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+
+
+def _response(answer: Answer) -> Response:
+    beside = {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        "connection": "close",
+    }
+    return Response(answer.body, answer.status, answer.headers | beside)
+
+
+class _Impatient(H11Protocol):
+    """Closes a connection on which no request has begun in time."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(HEADER_SECONDS, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class MembraneServer:
+    """Serves the membrane in a thread of this process, from construction to :meth:`stop`.
+
+    >>> server = MembraneServer(app, "127.0.0.1", 8701)      # doctest: +SKIP
+    >>> server.address                                       # doctest: +SKIP
+    'http://127.0.0.1:8701'
+    """
+
+    def __init__(
+        self,
+        app: MembraneApp,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._on_end = on_end
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family)
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self._server = Server(
+            Config(
+                app,
+                http=_Impatient,
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=MOST_AT_ONCE,
+                timeout_graceful_shutdown=STOP_SECONDS,
+            )
+        )
+        self._thread = Thread(target=self._serve, name="headway-membrane", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is being answered, and end."""
+        self._server.should_exit = True
+        self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            with self._socket:
+                self._server.run(sockets=[self._socket])
+        finally:
+            self._on_end()
