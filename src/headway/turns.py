@@ -29,7 +29,7 @@ ORPHAN_PAUSE, LOOKS_PER_LEASE = 2.0, 6
 RELAY_PAUSE = 5.0
 
 # A request waits for the page before it, or for the lease of whoever died with it.
-REQUEST_PAUSE = 1.0
+BUILDING_PAUSE, REQUEST_PAUSE = 0.2, 1.0
 
 Turn = Callable[[], float | Rest]
 
@@ -95,10 +95,11 @@ class Turns:
 
     def request(self, azolla: Participation, owner: str) -> float | Rest:
         """Turn a requested manifest into a workorder."""
-        if azolla.tick(owner).processed:
+        result = azolla.tick(owner)
+        if result.processed:
             self._wakeups.wake(Role.DISPATCHER)
             return 0.0
-        return Rest(REQUEST_PAUSE)
+        return BUILDING_PAUSE if result.waiting else Rest(REQUEST_PAUSE)
 
     def clean_up(self, retention: Retention, deadlines: DeadlineMonitor) -> float:
         """Delete what is old, and then note which objectives are overdue."""

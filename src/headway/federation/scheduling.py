@@ -46,9 +46,10 @@ def pick_event(tick: Tick, env: WorkerEnv) -> Tick:
     with env.store.reading() as tx:
         found = events.waiting(tx, EventType.MANIFEST_REQUESTED, CANDIDATES)
         open_for = workorders.open_event(tx) if found else None
-    if open_for is not None and not _give_up(env):
+    waiting = open_for is not None and not _give_up(env)
+    if waiting:
         found = [one for one in found if one.event.event_id == open_for]
-    return replace(tick, candidates=tuple(found))
+    return replace(tick, candidates=tuple(found), waiting=waiting and not found)
 
 
 def _give_up(env: WorkerEnv) -> bool:

@@ -59,3 +59,4 @@ class Tick:
     workorder: Workorder | None = None
     parked: int = 0
     processed: bool = False
+    waiting: bool = False

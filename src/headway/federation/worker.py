@@ -41,13 +41,14 @@ BeforeStep = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TickResult:
-    """What one tick did."""
+    """What one tick did; it is *waiting* while the page of another request is being built."""
 
     event_id: str | None = None
     work_order_id: str | None = None
     processed: bool = False
     failed: bool = False
     parked: int = 0
+    waiting: bool = False
     answered: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
 
@@ -115,6 +116,7 @@ def _result(tick: Tick) -> TickResult:
         work_order_id=tick.workorder.work_order_id if tick.workorder else None,
         processed=tick.processed,
         parked=tick.parked,
+        waiting=tick.waiting,
         answered=tuple(sorted(by_status[True])),
         silent=tuple(sorted(by_status[False] - by_status[True])),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 
 from headway.definition.azolla import Azolla
@@ -49,7 +50,8 @@ def show_federation(directory: Path | None, console: Console) -> None:
         )
         if page.returncode:
             raise HeadwayError(f"no page was built: {page.stderr.strip()}")
-        console.print(page.stdout.rstrip())
+        text = page.stdout.rstrip()
+        console.print(Markdown(text) if console.is_terminal else text)
         console.print("\nIn your own deployments: docs/guides/federation.md")
 
 
