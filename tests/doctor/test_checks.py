@@ -14,6 +14,7 @@ from headway.doctor import definitions
 from headway.doctor.checks import CHECKS
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
+from headway.store import objectives
 from headway.store.tables import (
     dead_letter,
     dependency,
@@ -21,6 +22,8 @@ from headway.store.tables import (
     manifest,
     manifest_group,
     manifest_state,
+    objective,
+    pause_state,
     server,
     wake,
     work_queue,
@@ -237,6 +240,27 @@ def settled_in_the_future(scene: Scene) -> None:
     change(scene, manifest_state, settled_until=START + timedelta(days=400))
 
 
+def a_manager_without_objective(scene: Scene) -> None:
+    a_server(scene, "boss", expires_in=10)
+    change(scene, server, roles='["manager"]')
+
+
+def unreadable_artifacts(scene: Scene) -> None:
+    with scene.store.writing() as tx:
+        objectives.ensure_standing(tx, "tests", "tests")
+    add(
+        scene,
+        pause_state,
+        pause_id="by-hand",
+        objective_id="standing",
+        azolla_id="tests",
+        reason="RUN_COMPLETE",
+        prioritized_actions="look at it",
+        created_at=START,
+    )
+    change(scene, objective, blocked_on='["gone"]')
+
+
 @dataclass(frozen=True)
 class Case:
     """How a database is broken, and what the doctor says about which rows."""
@@ -284,6 +308,13 @@ CASES = [
     Case("circles", a_circle, ("manifest a", "manifest b"), mended=False),
     Case("dead-letters-twice", a_letter_twice, ("dead letter 1",)),
     Case("dead-letters-of-the-removed", a_letter_of_the_removed, ("dead letter 1 of load",)),
+    Case("no-standing-objective", a_manager_without_objective, ("server boss",), mended=False),
+    Case(
+        "unreadable-artifacts",
+        unreadable_artifacts,
+        ("objective standing: there is no blocker gone", "pause state by-hand: Expecting value"),
+        mended=False,
+    ),
     Case("retention-behind", old_history, ("1 finished executions, from 2030-01-07 12:00 on",)),
     Case("different-leases", two_leases, ("server one: 15 s", "server two: 6 s"), mended=False),
     Case("broken-indexes", no_index, ("index headway_execution_pending is missing",)),

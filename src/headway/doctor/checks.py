@@ -4,7 +4,7 @@ Ids are right before anything is written under them, dead servers are buried bef
 are ended, and rows that are there twice go before the indexes that forbid them are built.
 """
 
-from headway.doctor import database, definitions, deployment, work
+from headway.doctor import artifacts, database, definitions, deployment, work
 from headway.doctor.findings import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -28,6 +28,8 @@ CHECKS: tuple[Check, ...] = (
     definitions.CIRCLES,
     definitions.WAITING_TWICE,
     definitions.WAITING_FOR_THE_REMOVED,
+    artifacts.NO_STANDING_OBJECTIVE,
+    artifacts.UNREADABLE_ARTIFACTS,
     deployment.RETENTION_BEHIND,
     deployment.DIFFERENT_LEASES,
     deployment.CLOCK_SKEW,

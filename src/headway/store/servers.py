@@ -15,6 +15,7 @@ from headway.domain.routing import LOCAL, Routing, Share, merged, workflows_of
 from headway.store.tables import execution, execution_history, server
 from headway.store.transaction import Transaction, word
 
+MANAGER = "manager"
 DISPATCHER = "dispatcher"
 EXECUTOR = "executor"
 
@@ -73,6 +74,13 @@ def living_workers(tx: Transaction) -> Workers:
     slots = sum(row.slots for row in rows)
     delivered = frozenset[str]().union(*run)
     return Workers(slots, workflows_of(shares), shares, workflows_of(sent), delivered)
+
+
+def living_managers(tx: Transaction) -> list[str]:
+    """The ids of servers whose row has not expired and that lead, or would."""
+    living = select(server.c.id, server.c.roles).where(server.c.expires_at > tx.now)
+    rows = tx.connection.execute(living.order_by(server.c.id)).all()
+    return [row.id for row in _with_role(MANAGER, rows)]
 
 
 def _with_role(role: str, rows: Sequence[Any]) -> list[Any]:
