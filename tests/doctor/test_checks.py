@@ -18,6 +18,7 @@ from headway.store import objectives
 from headway.store.tables import (
     dead_letter,
     dependency,
+    event,
     execution,
     manifest,
     manifest_group,
@@ -261,6 +262,21 @@ def unreadable_artifacts(scene: Scene) -> None:
     change(scene, objective, blocked_on='["gone"]')
 
 
+def a_parked_event(scene: Scene) -> None:
+    add(
+        scene,
+        event,
+        event_id="event-1",
+        type="MANIFEST_REQUESTED",
+        resource_id="tests",
+        azolla_id="tests",
+        created_at=START,
+        attempts=5,
+        parked_at=START,
+        last_error="query_azollas: RuntimeError: no",
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """How a database is broken, and what the doctor says about which rows."""
@@ -313,6 +329,12 @@ CASES = [
         "unreadable-artifacts",
         unreadable_artifacts,
         ("objective standing: there is no blocker gone", "pause state by-hand: Expecting value"),
+        mended=False,
+    ),
+    Case(
+        "parked-events",
+        a_parked_event,
+        ("event-1: query_azollas: RuntimeError: no",),
         mended=False,
     ),
     Case("retention-behind", old_history, ("1 finished executions, from 2030-01-07 12:00 on",)),

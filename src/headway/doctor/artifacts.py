@@ -19,3 +19,10 @@ UNREADABLE_ARTIFACTS = Check(
     "correct the rows, or delete them",
     find=lambda look: artifacts.unreadable(look.tx),
 )
+PARKED_EVENTS = Check(
+    "parked-events",
+    Severity.WARNING,
+    "These requests for a manifest failed so often that they were put aside.",
+    "do something about the reason, then put them back: headway azolla unpark",
+    find=lambda look: artifacts.parked(look.tx),
+)

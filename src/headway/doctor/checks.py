@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     definitions.WAITING_FOR_THE_REMOVED,
     artifacts.NO_STANDING_OBJECTIVE,
     artifacts.UNREADABLE_ARTIFACTS,
+    artifacts.PARKED_EVENTS,
     deployment.RETENTION_BEHIND,
     deployment.DIFFERENT_LEASES,
     deployment.CLOCK_SKEW,

@@ -4,18 +4,19 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Table, false, select
 
 from headway.domain.azolla.artifacts import CaptureBuffer, Objective, PauseState
 from headway.domain.text import printable
 from headway.store.artifact_rows import from_row
 from headway.store.objectives import own_azolla_id
 from headway.store.servers import living_managers
-from headway.store.tables import blocker_ref, capture_buffer, objective, pause_state
+from headway.store.tables import blocker_ref, capture_buffer, event, objective, pause_state
 from headway.store.transaction import Transaction, among
 
 PAGE = 1000
 ROW_LIMIT = 200
+KILLED = "whoever worked on it was killed"
 
 
 def managers_without_objective(tx: Transaction) -> list[str]:
@@ -33,6 +34,16 @@ def unreadable(tx: Transaction) -> list[str]:
         _unreadable(tx, capture_buffer, "capture_id", "created_at", _capture),
     )
     return [row for look in looks for row in look]
+
+
+def parked(tx: Transaction) -> list[str]:
+    """Requests that wait for a person, and why the last attempt failed."""
+    waiting = select(event).where(event.c.parked_at.is_not(None), event.c.processed == false())
+    rows = tx.connection.execute(waiting.order_by(event.c.created_at, event.c.event_id))
+    return [
+        printable(f"{row.event_id}: {row.last_error or KILLED}", ROW_LIMIT).replace("\n", " ")
+        for row in rows
+    ]
 
 
 def _objective(tx: Transaction, row: dict[str, Any]) -> None:
