@@ -1,0 +1,109 @@
+"""The HTTP side of the membrane, on a real socket: what its server allows, and how it ends."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from headway.federation.registry import RegistryFile
+from headway.observe import Event, Observer
+from headway.store.engine import Store
+from headway.web.membrane import MembraneApp, MembraneServer
+from tests.federation.sites import opened, write_registry
+
+
+@pytest.fixture
+def store(sqlite_url: str) -> Iterator[Store]:
+    with opened(sqlite_url) as store:
+        yield store
+
+
+@pytest.fixture
+def app(store: Store, tmp_path: Path) -> MembraneApp:
+    observer = Observer()
+    return MembraneApp(store, RegistryFile(write_registry(tmp_path), observer), observer)
+
+
+def said(server: MembraneServer, request: bytes) -> bytes:
+    """All that comes back until the connection ends."""
+    parts = urlsplit(server.address)
+    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=20) as wire:
+        wire.sendall(request)
+        answer = b""
+        while piece := wire.recv(4096):
+            answer += piece
+    return answer
+
+
+def test_a_stranger_learns_nothing_and_the_connection_ends(app: MembraneApp) -> None:
+    server = MembraneServer(app)
+    try:
+        answer = said(server, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+    finally:
+        server.stop()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert body == b'{"code":"DENIED"}'
+    names = {line.split(b":")[0].lower() for line in head.split(b"\r\n")[1:]}
+    assert names == {b"date", b"content-type", b"cache-control", b"connection", b"content-length"}
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"HEAD /azolla/v1/ping HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"GET /azolla/v1/ping%00%0a HTTP/1.1",
+        b"GET http://elsewhere/azolla/v1/ping HTTP/1.1",
+        b"TRACE / HTTP/1.1",
+        b"GET /\xff HTTP/1.1",
+    ],
+)
+def test_odd_requests_are_refused_without_harm(app: MembraneApp, request_line: bytes) -> None:
+    server = MembraneServer(app)
+    try:
+        answer = said(server, request_line + b"\r\nHost: x\r\n\r\n")
+    finally:
+        server.stop()
+    assert answer.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400"))
+    assert b"Traceback" not in answer
+
+
+def test_an_upgrade_is_refused(app: MembraneApp) -> None:
+    server = MembraneServer(app)
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    try:
+        answer = said(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + upgrade + b"\r\n")
+    finally:
+        server.stop()
+    assert answer.startswith(b"HTTP/1.1 403")
+
+
+def test_stopping_frees_the_port_and_says_so(app: MembraneApp) -> None:
+    ended = threading.Event()
+    server = MembraneServer(app, on_end=ended.set)
+    port = urlsplit(server.address).port or 0
+    server.stop()
+    assert ended.is_set()
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_a_registry_that_is_gone_is_told_and_the_last_one_holds(
+    store: Store, tmp_path: Path
+) -> None:
+    observer = Observer()
+    seen: list[Event] = []
+    observer.subscribe(seen.append)
+    registry = RegistryFile(write_registry(tmp_path), observer)
+    server = MembraneServer(MembraneApp(store, registry, observer))
+    (tmp_path / "azolla.toml").unlink()
+    try:
+        answer = said(server, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    finally:
+        server.stop()
+    assert answer.endswith(b'{"code":"DENIED"}')
+    assert [event.name for event in seen] == ["registry.refused", "membrane.refused"]
