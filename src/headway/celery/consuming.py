@@ -41,19 +41,32 @@ class Consumer(Celerys):  # type: ignore[misc] # Celery has no types
         handle: Callable[[Any], Any] = super().create_task_handler(*arguments, **options)
 
         def on_task_received(message: Any) -> Any:
-            message.ack = partial(while_connected, message.channel, message.ack)
-            message.reject = partial(while_connected, message.channel, message.reject)
+            lost = partial(self._has_lost, self.connection, message.channel)
+            message.ack = partial(unless_lost, lost, message.ack)
+            message.reject = partial(unless_lost, lost, message.reject)
             return handle(message)
 
         return on_task_received
 
+    def _has_lost(self, connection: Any, channel: Any) -> bool:
+        """A channel that could not be closed properly still looks open: its connection decides."""
+        return connection is not self.connection or channel is None or channel.connection is None
 
-def while_connected(channel: Any, act: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-    """Call *act*; when it fails on a channel that is closed, nobody waits for it any more."""
+
+def unless_lost(
+    lost: Callable[[], bool], act: Callable[..., Any], *arguments: Any, **options: Any
+) -> None:
+    """Call *act*; when it fails on a connection that is *lost*, nobody waits for it any more.
+
+    >>> unless_lost(lambda: True, [].pop)  # is logged
+    >>> unless_lost(lambda: False, [].pop)
+    Traceback (most recent call last):
+    IndexError: pop from empty list
+    """
     try:
         act(*arguments, **options)
     except Exception as error:
-        if channel is not None and channel.connection is not None:
+        if not lost():
             raise
         logger.info("a message of a lost connection could not be acknowledged: %r", error)
 
