@@ -28,7 +28,6 @@ from tests.scenarios.bodies import Body, read_diaries
 from tests.scenarios.fleet import Kill
 
 ROOT = Path(__file__).parents[3]
-SHOP = "tests.servers.celery.shop"
 LEASE = "6s"
 WORKFLOWS = (
     "quick",
@@ -39,14 +38,18 @@ WORKFLOWS = (
     "hands_over",
     "kills_its_process",
     "on_the_side",
+    "halting",
 )
 
 
 class Site:
     """One deployment; whatever it started is gone at the end."""
 
-    def __init__(self, url: str, broker: Broker, folder: Path, **settings: str) -> None:
+    def __init__(
+        self, url: str, broker: Broker, folder: Path, application: str = "shop", **settings: str
+    ) -> None:
         self.url = url
+        self.application = f"tests.servers.celery.{application}"
         self.broker = broker
         self.folder = folder
         self.kills: list[Kill] = []
@@ -65,13 +68,13 @@ class Site:
 
     def headway(self) -> subprocess.Popen[bytes]:
         """``headway run``, as a user starts it."""
-        return self._start("headway", "-m", "headway", "run", f"{SHOP}:hw")
+        return self._start("headway", "-m", "headway", "run", f"{self.application}:hw")
 
     def worker(
         self, *options: str, pool: str = "prefork", concurrency: int = 2, **variables: str
     ) -> subprocess.Popen[bytes]:
         """``celery worker``, as a user starts it, with processes of its own group."""
-        command = ["-m", "celery", "-A", SHOP, "worker", "--loglevel=info", "-E"]
+        command = ["-m", "celery", "-A", self.application, "worker", "--loglevel=info", "-E"]
         command += [f"--pool={pool}", f"--concurrency={concurrency}", *options]
         command += ["-n", f"worker{len(self.processes)}@%h"]
         return self._start("worker", *command, **variables)
