@@ -34,6 +34,9 @@ class Broker(Protocol):
     def kill(self) -> None:
         """SIGKILL: nothing is written or said any more."""
 
+    def stop(self) -> None:
+        """SIGTERM: whoever is connected is told, and all is written."""
+
 
 @contextmanager
 def running(kind: str) -> Iterator[Broker]:
@@ -83,6 +86,12 @@ def _end(process: subprocess.Popen[bytes] | None) -> None:
         process.wait()
 
 
+def _ask_to_end(process: subprocess.Popen[bytes] | None) -> None:
+    if process is not None:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(START_PATIENCE)
+
+
 class Redis:
     """Redis that writes every command to its file before it answers."""
 
@@ -115,6 +124,9 @@ class Redis:
 
     def kill(self) -> None:
         _end(self._process)
+
+    def stop(self) -> None:
+        _ask_to_end(self._process)
 
     def close(self) -> None:
         self.kill()
@@ -177,6 +189,9 @@ class RabbitMQ:
 
     def kill(self) -> None:
         _end(self._process)
+
+    def stop(self) -> None:
+        _ask_to_end(self._process)
 
     def close(self) -> None:
         self.kill()
