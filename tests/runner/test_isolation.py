@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -290,3 +292,18 @@ def test_the_same_workflow_is_isolated_everywhere_or_nowhere() -> None:
     hw.workflow("leave", steps=(jobs.leave_later,), isolated=True)
     with pytest.raises(DefinitionError, match="already registered with another isolated="):
         hw.workflow("leave", steps=(jobs.leave_later,))
+
+
+WITHOUT_FORK_SERVER = """
+from multiprocessing import reduction
+reduction.HAVE_SEND_HANDLE = False  # as where eventlet has put its sockets in the place of Python's
+import headway.celery, headway.service
+"""
+
+
+def test_whoever_isolates_nothing_needs_no_fork_server() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FORK_SERVER], capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

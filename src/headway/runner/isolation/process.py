@@ -14,10 +14,6 @@ from headway.runner.isolation.messages import FromChild, FromWorker, Job
 
 LAST_MOMENT = 1.0
 
-# Forked from a process that has imported headway and does nothing else: quick, and without the
-# threads and connections of this one, which a plain fork would inherit half-alive.
-_context = multiprocessing.get_context("forkserver")
-
 _living: weakref.WeakSet["IsolatedProcess"] = weakref.WeakSet()
 
 
@@ -30,11 +26,14 @@ class IsolatedProcess:
     """
 
     def __init__(self, job: Job) -> None:
-        _context.set_forkserver_preload(_preloaded())
-        self._connection, theirs = _context.Pipe()
+        # Forked from a process that has imported headway and does nothing else: quick, and without
+        # the threads and connections of this one, which a plain fork would inherit half-alive.
+        forks = multiprocessing.get_context("forkserver")
+        forks.set_forkserver_preload(_preloaded())
+        self._connection, theirs = forks.Pipe()
         # Nothing is ever sent here: that this end closes is what the process dies of.
-        ends_with_us, self._alive = _context.Pipe(duplex=False)
-        self._process = _context.Process(
+        ends_with_us, self._alive = forks.Pipe(duplex=False)
+        self._process = forks.Process(
             target=child.main, args=(theirs, ends_with_us, job), name=f"headway-{job.subject}"
         )
         self._process.start()
