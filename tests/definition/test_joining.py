@@ -169,7 +169,7 @@ def test_the_application_passes_the_connection_on(scene: Scene, callers: Engine)
         scene.app.unschedule("report", connection=connection)
         connection.rollback()
     assert everything(scene.store) == before
-    scene.app.runtime._store.close()
+    scene.app.runtime.store.close()
 
 
 @pytest.mark.parametrize("at", [HOURLY, START, None, "tomorrow"])

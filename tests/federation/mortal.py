@@ -1,6 +1,7 @@
-"""A process that manages, dispatches and runs, and is killed where the test has laid a token.
+"""A process that turns requests into workorders, or executes these, and is killed where the test
+has laid a token.
 
-    python -m tests.federation.mortal DATABASE_URL FOLDER
+    python -m tests.federation.mortal schedule|execute DATABASE_URL FOLDER
 
 A token is a file ``BOUNDARY.NUMBER`` in FOLDER/tokens, BOUNDARY being the name of a step. Whoever
 comes to that step first takes it away and dies there by SIGKILL, before it begins. Every claim that
@@ -12,20 +13,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from headway import Headway
-from headway.cli.signals import StopSignals
 from headway.domain.azolla.artifacts import ClaimRecord
 from headway.federation import participation
 from headway.federation.building import ManifestBuilding
 from headway.federation.worker import ManifestSchedulerWorker
 from headway.service import Service
 from headway.store import claims
+from headway.wakeups import Role
 
 WORKFLOW_STEPS = (
     "claim_workorder",
@@ -34,6 +36,8 @@ WORKFLOW_STEPS = (
     "keep_bundle",
     "judge_bundle",
 )
+
+PAUSE = 0.1
 
 
 class Tokens:
@@ -59,6 +63,7 @@ def application(url: str) -> Headway:
         azolla_claim_lease="1s",
         azolla_max_attempts=100,
         default_retry_delay="0.1s",
+        dispatcher_polling_interval="0.05s",
     )
 
 
@@ -99,15 +104,26 @@ def _noting(verb: Callable[..., ClaimRecord | None], file: Path) -> Callable[...
     return noted
 
 
-def main(url: str, folder: str) -> None:
-    signals = StopSignals()
-    signals.install()
+def schedule(app: Headway) -> None:
+    """Tick after tick, until the test ends."""
+    with closing(app.open_store()) as store:
+        azolla = participation.Participation(app, store)
+        while True:
+            if not azolla.tick(f"scheduler-{os.getpid()}").processed:
+                time.sleep(PAUSE)
+
+
+def execute(app: Headway) -> None:
+    """Dispatch and run, until the test ends."""
+    service = Service(app, roles=(Role.DISPATCHER, Role.WORKER))
+    service.start()
+    signal.pause()
+
+
+def main(role: str, url: str, folder: str) -> None:
     make_mortal(Tokens(Path(folder, "tokens")))
     note_claims(Path(folder, "claims"))
-    service = Service(application(url))
-    service.start()
-    signals.wait()
-    service.stop()
+    {"schedule": schedule, "execute": execute}[role](application(url))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from sqlalchemy import func, insert, select
 from headway.domain.azolla import ids
 from headway.domain.azolla.artifacts import Event, EventType
 from headway.federation.worker import MANIFEST_SCHEDULER_WORKER
-from headway.store import tables
+from headway.store import objectives, tables
 from headway.store.artifact_rows import to_row
 from headway.store.engine import Store
 from headway.store.migrate import migrate
@@ -23,8 +23,8 @@ from tests.federation.mortal import WORKFLOW_STEPS
 from tests.store.factories import rows_of
 
 EVENTS = 500
-WORKERS = 10
-KILLS_EACH = 3
+ROLES = {"schedule": 10, "execute": 2}
+KILLS_EACH = 2
 PATIENCE = 600.0
 BOUNDARIES = [step.name for step in MANIFEST_SCHEDULER_WORKER.steps] + list(WORKFLOW_STEPS)
 ONE_EACH = (
@@ -40,22 +40,26 @@ class Workers:
     """Processes that die; each is replaced by another."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.federation.mortal", url, str(folder)]
-        self._folder = folder
-        self._living: list[subprocess.Popen[bytes]] = []
+        self._arguments = [url, str(folder)]
+        self._log = folder / "log"
+        self._living: dict[subprocess.Popen[bytes], str] = {}
         self.killed = 0
         self.ended_otherwise: list[int] = []
 
     def keep_alive(self) -> None:
         for process in [one for one in self._living if one.poll() is not None]:
-            self._living.remove(process)
+            del self._living[process]
             if process.returncode == -9:
                 self.killed += 1
             else:
                 self.ended_otherwise.append(process.returncode)
-        while len(self._living) < WORKERS:
-            with (self._folder / "log").open("ab") as log:
-                self._living.append(subprocess.Popen(self._command, stdout=log, stderr=log))
+        living = Counter(self._living.values())
+        for role, wanted in ROLES.items():
+            for _ in range(wanted - living[role]):
+                command = [sys.executable, "-m", "tests.federation.mortal", role]
+                with self._log.open("ab") as log:
+                    process = subprocess.Popen([*command, *self._arguments], stdout=log, stderr=log)
+                self._living[process] = role
 
     def stop(self) -> None:
         for process in self._living:
@@ -76,6 +80,8 @@ def test_every_event_leads_to_one_of_everything_whoever_is_killed(
             (tokens / f"{boundary}.{number}").touch()
     with closing(Store(postgres_url)) as store:
         migrate(store)
+        with store.writing() as tx:
+            objectives.ensure_standing(tx, "mortal", "mortal")
         requested = request(store)
         workers = Workers(postgres_url, tmp_path)
         try:
