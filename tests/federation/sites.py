@@ -26,6 +26,7 @@ from headway.store.artifact_rows import to_row
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.tables import objective, pause_state, schema
+from tests.store.factories import everything
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 OWN = "warehouse"
@@ -150,9 +151,9 @@ def counted(store: Store) -> dict[str, int]:
         }
 
 
-def kept(store: Store) -> dict[str, int]:
-    """The rows of every table that no request may touch."""
-    return {name: count for name, count in counted(store).items() if name not in NOTED}
+def kept(store: Store) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table that no request may touch."""
+    return {name: rows for name, rows in everything(store).items() if name not in NOTED}
 
 
 def a_query(**changes: Any) -> dict[str, Any]:

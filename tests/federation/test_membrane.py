@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -159,6 +160,16 @@ def test_what_fails_a_check_is_denied_with_a_signed_response(
     assert (actor, detail) == (how.get("source", READER), "DENIED")
 
 
+def test_a_type_that_may_be_read_has_to_be_stored_too(store: Store, tmp_path: Path) -> None:
+    file = write_registry(tmp_path)
+    reads, stores = 'reads = ["pause_state", "objective"', 'stores = ["pause_state", "objective"'
+    query = a_query(artifact_type="blocker_ref")
+    for more, status in ((reads, "DENIED"), (stores, "OK")):
+        file.write_text(file.read_text().replace(more, f'{more}, "blocker_ref"', 1))
+        membrane = Membrane(store, Registry.load(file), Observer())
+        assert told(ask(membrane, query))["status"] == status
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -301,11 +312,13 @@ SELECT count(*) FROM counting
 
 
 def test_reading_ends_when_its_time_is_over(store: Store) -> None:
+    begun = time.monotonic()
     with (
         pytest.raises(DBAPIError, match=r"timeout|interrupted"),
         reading_within(store, timedelta(milliseconds=200)) as tx,
     ):
         tx.connection.execute(text(ENDLESS))
+    assert time.monotonic() - begun < 5
     with store.reading() as tx:
         assert tx.connection.execute(text("SELECT 1")).scalar_one() == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ import pytest
 from headway.federation.registry import RegistryFile
 from headway.observe import Event, Observer
 from headway.store.engine import Store
+from headway.web import membrane
 from headway.web.membrane import MembraneApp, MembraneServer
 from tests.federation.sites import opened, write_registry
 
@@ -81,6 +83,20 @@ def test_an_upgrade_is_refused(app: MembraneApp) -> None:
     finally:
         server.stop()
     assert answer.startswith(b"HTTP/1.1 403")
+
+
+def test_a_connection_is_over_whatever_happens_on_it(
+    app: MembraneApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membrane, "CONNECTION_SECONDS", 0.2)
+    server = MembraneServer(app)
+    begun = time.monotonic()
+    try:
+        answer = said(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    finally:
+        server.stop()
+    assert answer == b""
+    assert time.monotonic() - begun < membrane.BODY_SECONDS
 
 
 def test_stopping_frees_the_port_and_says_so(app: MembraneApp) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from headway.errors import DatabaseUnavailable, SettingsError
-from headway.store.engine import Store
+from headway.store.engine import POOLED, Store
 from headway.store.urls import parse_url, shown
 
 
@@ -27,7 +27,7 @@ def _not_blank(address: str | None) -> str | None:
     return address
 
 
-def open_database(address: str) -> Store:
+def open_database(address: str, connections: int = POOLED) -> Store:
     """Open the database at *address*; whoever asked closes it.
 
     >>> open_database("sqlite:///headway.db").close()  # doctest: +SKIP
@@ -36,7 +36,7 @@ def open_database(address: str) -> Store:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            return Store(address)
+            return Store(address, connections=connections)
         except RuntimeWarning as ignored:
             told = f"database_url = {shown(parse_url(address))!r}: not every option is known here"
             raise SettingsError(f"{told}; leave out what follows the ?") from ignored

@@ -27,6 +27,7 @@ CONNECTIONS = 5
 MOST_AT_ONCE = 64
 HEADER_SECONDS = 5.0
 BODY_SECONDS = 5.0
+CONNECTION_SECONDS = 60.0
 STOP_SECONDS = 5
 DRAINED = 1024 * 1024
 
@@ -99,11 +100,12 @@ def _response(answer: Answer) -> Response:
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection on which no request has begun in time."""
+    """Closes a connection on which no request has begun in time, or no answer was read."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.loop.call_later(HEADER_SECONDS, self._close_if_silent)
+        self.loop.call_later(CONNECTION_SECONDS, transport.abort)
 
     def _close_if_silent(self) -> None:
         if self.cycle is None and not self.transport.is_closing():

@@ -45,7 +45,8 @@ def serve(
     configure_logging(quiet=False, verbose=False, several=False)
     app = load(target)
     registry = RegistryFile(registry_path(app), app.observer)
-    with closing(open_database(database_url or app.database_url)) as store:
+    address = database_url or app.database_url
+    with closing(open_database(address, web.CONNECTIONS)) as store:
         prepare(store)
         signals.install()
         try:
