@@ -164,6 +164,15 @@ def test_a_blockers_id_is_no_pattern(store: Store, pattern: str) -> None:
     assert found(store).status is ObjectiveStatus.BLOCKED
 
 
+def test_no_other_objective_is_taken_for_the_blockers_own(store: Store) -> None:
+    add(store, a_ticket("alike"), a_ticket())
+    block(store, "bx1", "alike")
+    block(store, "b_1")
+    assert resolve(store, "b_1")
+    assert found(store).status is ObjectiveStatus.TODO
+    assert found(store, "alike").status is ObjectiveStatus.BLOCKED
+
+
 def test_the_standing_objective_stays_in_progress(store: Store) -> None:
     ensure(store, "warehouse")
     block(store, "b1", "standing")

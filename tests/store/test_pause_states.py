@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -158,6 +159,12 @@ def test_a_completed_run_that_asked_for_it_leaves_one(deployment: Store) -> None
     assert pauses(deployment) == [
         (PauseReason.RUN_COMPLETE, ["extract: check the figures", "extract: publish them"])
     ]
+
+
+def test_a_run_that_asked_for_it_and_did_not_complete_leaves_none(deployment: Store) -> None:
+    for outcome in (FAILED, CANCELLED):
+        ran(deployment, outcome=replace(outcome, hand_over=("check the figures",)))
+    assert pauses(deployment) == []
 
 
 def test_a_run_that_is_no_longer_ours_leaves_none(deployment: Store) -> None:
