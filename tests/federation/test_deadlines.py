@@ -8,9 +8,12 @@ import pytest
 
 from headway.definition.azolla import Azolla
 from headway.domain.azolla.artifacts import PauseReason
+from headway.domain.azolla.filters import PauseStateFilter
+from headway.domain.azolla.pausing import Pause
 from headway.federation import deadlines
 from headway.federation.deadlines import DeadlineMonitor
 from headway.history import Retention
+from headway.store import pause_states, substrate
 from headway.store.engine import Store
 from tests.builders import Scene
 from tests.store.factories import at_once
@@ -60,6 +63,29 @@ def test_who_touches_it_begins_anew(scene: Scene, desk: Azolla) -> None:
     scene.clock.advance(days=1)
     look(scene)
     assert paused(desk) == ["urgent", "urgent"]
+
+
+def test_the_page_does_not_hear_of_what_somebody_has_touched_since(
+    scene: Scene, desk: Azolla
+) -> None:
+    for name in ("neglected", "done"):
+        desk.objective(name, objective_id=name, urgency=3)
+    scene.clock.advance(days=1)
+    look(scene)
+    with scene.store.writing() as tx:
+        pause_states.leave(tx, [Pause("run-1", PauseReason.RUN_COMPLETE, ("publish",))])
+    assert unsettled(scene) == ["done", "neglected", "standing"]
+    scene.clock.advance(minutes=1)
+    desk.update("done", status="DONE")
+    desk.update("standing", urgency=1)
+    assert unsettled(scene) == ["neglected", "standing"]
+    assert paused(desk) == ["done", "neglected", "standing"], "facts stay"
+
+
+def unsettled(scene: Scene) -> list[str]:
+    with scene.store.reading() as tx:
+        found = substrate.pause_states(tx, PauseStateFilter(unsettled=True))
+    return sorted(one.objective_id for one in found)
 
 
 def test_nobody_is_reminded_of_what_is_done_or_first_anyway(scene: Scene, desk: Azolla) -> None:

@@ -26,6 +26,7 @@ from headway.domain.azolla.artifacts import (
     Artifact,
     BlockerRef,
     Objective,
+    ObjectiveType,
     PauseState,
 )
 from headway.domain.azolla.filters import (
@@ -73,7 +74,7 @@ def pause_states(
     if wanted.created_after is not None:
         rules.append(columns.created_at > wanted.created_after)
     if wanted.unsettled:
-        rules += [columns.pause_id.not_like(f"{PAGE}-%"), ~_resolved()]
+        rules += [columns.pause_id.not_like(f"{PAGE}-%"), ~_resolved(), ~_touched_since()]
     newest = (columns.created_at.desc(), columns.pause_id.desc())
     rows = _rows(tx, _chosen(pause_state, rules, newest, wanted.limit), most_bytes)
     return [from_row(PauseState, row) for row in rows]
@@ -88,6 +89,15 @@ def _resolved() -> ColumnElement[bool]:
         dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION),
     )
     return case((pause_id.like(f"{LETTER}-%"), ~awaited), else_=false())
+
+
+def _touched_since() -> ColumnElement[bool]:
+    """Whether a pause state is about a ticket somebody has changed after it was written."""
+    return exists().where(
+        objective.c.objective_id == pause_state.c.objective_id,
+        objective.c.objective_type == word(ObjectiveType.TICKET),
+        objective.c.updated_at > pause_state.c.created_at,
+    )
 
 
 def objectives(

@@ -55,7 +55,7 @@ class PauseStateFilter(Filter):
     created_after: AwareDatetime | None = None
     unsettled: Annotated[
         bool,
-        Field(description="leave out pages, and dead letters that somebody has resolved"),
+        Field(description="leave out pages, and what somebody has seen to since"),
     ] = False
 
 
