@@ -1,0 +1,127 @@
+"""headway azolla request-manifest, show, events and unpark; headway demo --federation."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from sqlalchemy import update
+
+from headway.domain.azolla.ids import workorder_of
+from headway.store import tables, workorders
+from headway.store.engine import Store
+from tests.builders import eventually
+from tests.surface.command_line import COMMAND, environment, finish, start
+from tests.surface.test_cli import CommandLine, assert_brief, headway
+
+__all__ = ["headway"]
+
+SHOP = """
+from headway import Headway
+
+hw = Headway("shop", database_url={url!r})
+
+"""
+
+
+@pytest.fixture
+def shop(headway: CommandLine, database_url: str) -> CommandLine:
+    headway.write("shop.py", SHOP.format(url=database_url))
+    assert headway("db", "migrate", "shop:hw").code == 0
+    return headway
+
+
+def ran(command: CommandLine, *arguments: str) -> str:
+    code, out, err = command("azolla", *arguments)
+    assert (code, err) == (0, "")
+    return out
+
+
+def test_what_was_requested_is_listed_until_a_page_is_there(
+    shop: CommandLine, database_url: str
+) -> None:
+    assert ran(shop, "events", "shop:hw") == "nothing was requested\n"
+    code, out, err = shop("azolla", "show", "shop:hw")
+    assert (code, out) == (1, "")
+    assert_brief(err)
+    assert "there is no page yet; ask for one: headway azolla request-manifest shop:hw" in err
+    first, hint = ran(shop, "request-manifest", "shop:hw").splitlines()
+    event_id = first.removeprefix("requested: ")
+    assert hint == "A running headway builds the page: headway azolla show shop:hw"
+    listed = ran(shop, "events", "shop:hw")
+    assert event_id in listed and "waits" in listed
+    ran(shop, "capture", "shop:hw", "the scanner beeps twice\x1b[31m")
+
+    running = start(shop.folder, "run", "shop:hw")
+    try:
+        with closing(Store(database_url)) as store:
+            eventually(lambda: judged(store, event_id))
+        page = ran(shop, "show", "shop:hw", "--event", event_id)
+        assert page.startswith("# Where was I?") and "1. shop: sort 1 capture" in page
+        again = ran(shop, "request-manifest", "shop:hw", "--wait", "30")
+        assert again.startswith("# Where was I?")
+    finally:
+        running.terminate()
+        finish(running)
+    told = json.loads(ran(shop, "show", "shop:hw", "--event", event_id, "--json"))
+    assert told["session_manifest"]["queried_azolla_ids"] == ["shop"]
+    assert told["run_record"]["work_order_id"] == workorder_of(event_id)
+    assert "SCHEDULED" in ran(shop, "events", "shop:hw")
+
+
+def judged(store: Store, event_id: str) -> bool:
+    with store.reading() as tx:
+        return workorders.newest_judged(tx, event_id) is not None
+
+
+def test_when_nobody_runs_waiting_ends_with_a_sentence(shop: CommandLine) -> None:
+    code, out, err = shop("azolla", "request-manifest", "shop:hw", "--wait", "0.3")
+    assert (code, out) == (1, "")
+    assert_brief(err)
+    assert "no page within 0.3 s; is a headway running on this database?" in err
+
+
+def test_a_parked_request_says_why_and_is_put_back(shop: CommandLine, database_url: str) -> None:
+    event_id = ran(shop, "request-manifest", "shop:hw").split()[1]
+    code, _, err = shop("azolla", "unpark", "shop:hw", event_id)
+    assert code == 1 and f"event '{event_id}' is not parked" in err
+    assert_brief(err)
+    with closing(Store(database_url)) as store, store.writing() as tx:
+        parked = {"parked_at": tx.now, "attempts": 5, "last_error": "query_azollas: no\x1b[31m"}
+        tx.connection.execute(update(tables.event).values(parked))
+    listed = ran(shop, "events", "shop:hw")
+    assert "parked" in listed and r"query_azollas: no\x1b[31m" in listed
+    assert ran(shop, "unpark", "shop:hw", event_id) == f"{event_id} is back in the line\n"
+    assert "waits" in ran(shop, "events", "shop:hw")
+
+
+@pytest.mark.parametrize("arguments", [("show", "nowhere:hw"), ("events", "shop:nothing")])
+def test_a_wrong_target_is_told_in_one_line(shop: CommandLine, arguments: tuple[str, ...]) -> None:
+    code, out, err = shop("azolla", *arguments)
+    assert (code, out) == (2, "")
+    assert_brief(err)
+
+
+def test_the_demo_of_a_federation_says_who_answered_and_what_to_do_first() -> None:
+    demo = subprocess.run(
+        [*COMMAND, "demo", "--federation"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert (demo.returncode, demo.stderr) == (0, "")
+    page = demo.stdout.partition("# Where was I?")[2]
+    do_first = page.partition("## Who answered")[0]
+    assert "1. sales: unblock “refund the 12 customers charged twice”" in do_first
+    assert "- sales: 1 pause state, 2 objectives" in page
+    assert "harbour did not answer: TARGET_UNAVAILABLE" in page
+    assert "mill did not answer: DENIED" in page
+    assert "the stone is broken" not in demo.stdout
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    mine = [line for line in left.splitlines() if "demo.federation.site" in line]
+    assert [line for line in mine if sys.executable in line] == [], "nothing is left running"
