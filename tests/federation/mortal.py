@@ -11,6 +11,7 @@ was acquired or renewed is noted in FOLDER/claims.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import time
@@ -37,7 +38,7 @@ WORKFLOW_STEPS = (
     "judge_bundle",
 )
 
-PAUSE = 0.1
+PAUSE = (0.1, 0.9)
 
 
 class Tokens:
@@ -62,6 +63,7 @@ def application(url: str) -> Headway:
         server_lease="2s",
         azolla_claim_lease="1s",
         azolla_max_attempts=100,
+        max_crashes=100,
         default_retry_delay="0.1s",
         dispatcher_polling_interval="0.05s",
     )
@@ -110,7 +112,7 @@ def schedule(app: Headway) -> None:
         azolla = participation.Participation(app, store)
         while True:
             if not azolla.tick(f"scheduler-{os.getpid()}").processed:
-                time.sleep(PAUSE)
+                time.sleep(random.uniform(*PAUSE))  # else all ten begin at once, nine in vain
 
 
 def execute(app: Headway) -> None:
