@@ -17,6 +17,7 @@ from headway.domain.azolla.artifacts import (
     Artifact,
     Event,
     EventType,
+    ResourceType,
     ResponseStatus,
 )
 from headway.domain.azolla.context import parse_prompt
@@ -288,5 +289,5 @@ def test_a_claim_is_released_with_the_work_durable(azolla: Azolla) -> None:
     assert azolla.only(tables.event)["processed"]
     assert len(azolla.rows(tables.workorder)) == 1
     with azolla.store.reading() as tx:
-        held = claims.held_by_somebody(tx, claims.ResourceType.EVENT, tables.event.c.event_id)
+        held = claims.held_by_somebody(tx, ResourceType.EVENT, tables.event.c.event_id)
         assert tx.connection.execute(tables.event.select().where(held)).first() is not None
