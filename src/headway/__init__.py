@@ -2,6 +2,8 @@
 
 from headway.definition.app import Headway
 from headway.definition.making import Item
+from headway.domain.azolla.artifacts import ContextSnapshot
+from headway.domain.azolla.page import Page
 from headway.domain.exclusions import exclude
 from headway.domain.manifest import Group
 from headway.domain.retry import RetryPolicy
@@ -14,12 +16,14 @@ from headway.store.fence import fence
 __version__ = "0.1.0"
 
 __all__ = [
+    "ContextSnapshot",
     "DoNotRetry",
     "Group",
     "Headway",
     "HeadwayError",
     "Item",
     "JobCancelled",
+    "Page",
     "RetryAfter",
     "RetryPolicy",
     "Run",

@@ -24,7 +24,7 @@ def commands(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def documented() -> dict[str, set[str]]:
-    _, *sections = re.split(r"^## `(headway [a-z ]+)`$", PAGE.read_text(), flags=re.M)
+    _, *sections = re.split(r"^## `(headway [a-z -]+)`$", PAGE.read_text(), flags=re.M)
     return {
         title: {option for row in rows(text) for option in re.findall(r"`(-[^`]+)`", row)}
         for title, text in zip(sections[::2], sections[1::2], strict=True)

@@ -8,12 +8,14 @@ import pytest
 
 OFFERED = {
     "headway": [
+        "ContextSnapshot",
         "DoNotRetry",
         "Group",
         "Headway",
         "HeadwayError",
         "Item",
         "JobCancelled",
+        "Page",
         "RetryAfter",
         "RetryPolicy",
         "Run",

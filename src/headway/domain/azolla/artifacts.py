@@ -89,7 +89,18 @@ class ClaimRecord(Artifact):
 
 
 class ContextSnapshot(Artifact):
-    """All a diazotroph is given; never changed."""
+    """All a diazotroph is given; never changed.
+
+    >>> from datetime import UTC, datetime
+    >>> seen = ContextSnapshot(
+    ...     snapshot_id="s1",
+    ...     objective_id="standing",
+    ...     full_prompt_text="Build a session manifest …",
+    ...     created_at=datetime(2026, 11, 15, 8, tzinfo=UTC),
+    ... )
+    >>> seen.full_prompt_text
+    'Build a session manifest …'
+    """
 
     snapshot_id: Id
     objective_id: Id
