@@ -35,7 +35,8 @@ from headway.store import captures, claims, events, substrate, workorders
 from headway.store.events import KnownEvent
 from headway.store.transaction import Transaction
 
-CANDIDATES = 10
+# So many work on requests side by side: one gets its page ordered, the others wait for it.
+AT_THE_FRONT = 3
 RENEWALS_PER_LEASE = 3
 LOOKED_BACK = timedelta(days=7)
 OPEN = tuple(one for one in ObjectiveStatus if one is not ObjectiveStatus.DONE)
@@ -44,7 +45,7 @@ OPEN = tuple(one for one in ObjectiveStatus if one is not ObjectiveStatus.DONE)
 def pick_event(tick: Tick, env: WorkerEnv) -> Tick:
     """1. The oldest unprocessed MANIFEST_REQUESTED; while a manifest is being built, only its."""
     with env.store.reading() as tx:
-        found = events.waiting(tx, EventType.MANIFEST_REQUESTED, CANDIDATES)
+        found = events.waiting(tx, EventType.MANIFEST_REQUESTED, AT_THE_FRONT)
         open_for = workorders.open_event(tx) if found else None
     waiting = open_for is not None and not _give_up(env)
     if waiting:

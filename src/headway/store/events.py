@@ -35,10 +35,13 @@ def announce(tx: Transaction, new: Event) -> bool:
 
 
 def waiting(tx: Transaction, kind: EventType, limit: int) -> list[KnownEvent]:
-    """The oldest events that nobody has processed, parked or claimed."""
-    unclaimed = ~held_by_somebody(tx, ResourceType.EVENT, event.c.event_id)
-    oldest = select(event).where(to_do(kind), unclaimed)
-    return _known(tx, oldest.order_by(event.c.created_at, event.c.event_id).limit(limit))
+    """Of the oldest *limit* that are neither processed nor parked, those nobody has claimed."""
+    claimed = held_by_somebody(tx, ResourceType.EVENT, event.c.event_id)
+    order = (event.c.created_at, event.c.event_id)
+    oldest = select(event, claimed.label("claimed")).where(to_do(kind)).order_by(*order)
+    line = oldest.limit(limit).subquery()
+    free = select(line).where(line.c.claimed == false())
+    return _known(tx, free.order_by(line.c.created_at, line.c.event_id))
 
 
 def to_do(kind: EventType) -> ColumnElement[bool]:
