@@ -31,7 +31,7 @@ from headway.observe import Observer
 from headway.store import claims, events, tables
 from headway.store.engine import Store
 from tests.builders import START
-from tests.federation.azolla import OWN, Azolla, answering, pause, refusing
+from tests.federation.azolla import OWN, RULES, Azolla, answering, pause, refusing
 from tests.federation.sites import (
     a_query,
     add_objective,
@@ -97,6 +97,36 @@ def test_the_oldest_request_comes_first_and_one_in_each_tick(frozen: Azolla) -> 
         done.append(result.event_id)
         frozen.end_order(result.event_id)
     assert done == ["old", "older", "young"]
+
+
+def test_three_requests_at_most_are_worked_on_side_by_side(frozen: Azolla) -> None:
+    for number in range(4):
+        announce(frozen, f"e{number}", created_at=START + timedelta(seconds=number))
+    taken = []
+    for owner in ("a", "b", "c", "d"):
+        tick = PICK.function(*PICK.arguments(Tick(), frozen.env(owner)))
+        tick = CLAIM.function(*CLAIM.arguments(tick, frozen.env(owner)))
+        taken.append(tick.event and tick.event.event_id)
+    assert taken == ["e0", "e1", "e2", None]
+
+
+def test_poison_at_the_front_holds_the_line_up_until_it_is_parked_and_no_longer(
+    frozen: Azolla,
+) -> None:
+    for number in range(4):
+        announce(frozen, f"e{number}", created_at=START + timedelta(seconds=number))
+
+    def fail(order: Any) -> Any:
+        raise ValueError(f"poison: {order.work_order_id}")
+
+    for _ in range(RULES.max_attempts):
+        for owner in ("a", "b", "c", "d"):
+            ManifestSchedulerWorker(frozen.env(owner, entry_of=fail)).run_once()
+        frozen.clock.now += RULES.lease
+    attempts = {row["event_id"]: row["attempts"] for row in frozen.rows(tables.event)}
+    assert attempts == dict.fromkeys(("e0", "e1", "e2"), RULES.max_attempts) | {"e3": 0}
+    assert frozen.worker().run_once().parked == 3
+    assert frozen.worker().run_once().event_id == "e3"
 
 
 def test_a_processed_event_is_not_worked_on_again_by_one_who_picked_it_before(
