@@ -10,7 +10,9 @@ from contextlib import closing
 import pytest
 from sqlalchemy import update
 
+from headway.cli.narration import Narrator
 from headway.domain.azolla.ids import workorder_of
+from headway.observe import Event as Told
 from headway.store import tables, workorders
 from headway.store.engine import Store
 from tests.builders import eventually
@@ -96,6 +98,21 @@ def test_a_parked_request_says_why_and_is_put_back(shop: CommandLine, database_u
     assert "parked" in listed and r"query_azollas: no\x1b[31m" in listed
     assert ran(shop, "unpark", "shop:hw", event_id) == f"{event_id} is back in the line\n"
     assert "waits" in ran(shop, "events", "shop:hw")
+
+
+def test_a_request_that_fails_or_is_put_aside_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    narrator = Narrator()
+    with caplog.at_level("INFO", "headway.cli"):
+        narrator(Told("azolla.failed", {"step": "query_azollas", "error": "OSError: no\x1b"}))
+        narrator(Told("azolla.parked", {"event": "event-1", "attempts": 5, "error": "OSError: no"}))
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", r"no page     a requested manifest failed in query_azollas: OSError: no\x1b"),
+        (
+            "ERROR",
+            "put aside   request event-1 after 5 attempts: OSError: no; put it back with headway "
+            "azolla unpark",
+        ),
+    ]
 
 
 @pytest.mark.parametrize("arguments", [("show", "nowhere:hw"), ("events", "shop:nothing")])

@@ -43,6 +43,19 @@ CONDITIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], str]]] = {
         "stuck",
         lambda told: f"{_label(told)} does not stop, and keeps its slot until it does",
     ),
+    "azolla.failed": (
+        logging.WARNING,
+        "no page",
+        lambda told: f"a requested manifest failed in {told['step']}: {told['error']}",
+    ),
+    "azolla.parked": (
+        logging.ERROR,
+        "put aside",
+        lambda told: (
+            f"request {told['event']} after {told['attempts']} attempts: {told['error']}; "
+            "put it back with headway azolla unpark"
+        ),
+    ),
 }
 TOLD = (
     *ENDS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, select, update
+from sqlalchemy import ColumnElement, and_, false, literal_column, select, update
 
 from headway.domain.azolla.artifacts import Event, EventType, ResourceType, TerminalReason
 from headway.domain.text import printable
@@ -46,9 +46,9 @@ def waiting(tx: Transaction, kind: EventType, limit: int) -> list[KnownEvent]:
 
 def to_do(kind: EventType) -> ColumnElement[bool]:
     """Neither processed nor parked."""
-    return and_(
-        event.c.processed == false(), event.c.type == word(kind), event.c.parked_at.is_(None)
-    )
+    # In the words of the partial index, without which SQLite would not use it.
+    unprocessed: ColumnElement[bool] = literal_column(f"(NOT {event.name}.processed)")
+    return and_(unprocessed, event.c.type == word(kind), event.c.parked_at.is_(None))
 
 
 def newest(tx: Transaction, limit: int) -> list[KnownEvent]:
