@@ -123,6 +123,7 @@ LEVELS = {
     "membrane.refused": logging.INFO,
     "membrane.unavailable": logging.WARNING,
     "registry.refused": logging.WARNING,
+    "worker.abandoned": logging.WARNING,
     "loop.failed": logging.ERROR,
     "service.unhealthy": logging.ERROR,
     "service.worn_out": logging.ERROR,

@@ -318,7 +318,7 @@ def test_reading_ends_when_its_time_is_over(store: Store) -> None:
         reading_within(store, timedelta(milliseconds=200)) as tx,
     ):
         tx.connection.execute(text(ENDLESS))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60, "it would never have ended"
     with store.reading() as tx:
         assert tx.connection.execute(text("SELECT 1")).scalar_one() == 1
 

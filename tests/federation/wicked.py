@@ -15,7 +15,7 @@ from headway.federation.signing import Key, sign_answer
 from tests.federation.sites import KEY, NEXT_KEY, OWN, READER
 
 PIECE = b"x" * 65536
-NEVER = 60.0
+NEVER = 600.0
 
 
 @dataclass

@@ -98,6 +98,7 @@ def test_an_example_creates_what_the_seed_says(name: str) -> None:
     assert created == CREATED[name]
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", sorted(RUNS_IN_AN_HOUR))
 def test_an_example_runs_for_a_virtual_hour(name: str) -> None:
     with Sandbox(fresh(name).hw) as box:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -90,13 +89,11 @@ def test_a_connection_is_over_whatever_happens_on_it(
 ) -> None:
     monkeypatch.setattr(membrane, "CONNECTION_SECONDS", 0.2)
     server = MembraneServer(app)
-    begun = time.monotonic()
     try:
         answer = said(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
     finally:
         server.stop()
-    assert answer == b""
-    assert time.monotonic() - begun < membrane.BODY_SECONDS
+    assert answer == b"", "not the refusal of a body that took too long"
 
 
 def test_stopping_frees_the_port_and_says_so(app: MembraneApp) -> None:

@@ -43,6 +43,11 @@ CONDITIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], str]]] = {
         "stuck",
         lambda told: f"{_label(told)} does not stop, and keeps its slot until it does",
     ),
+    "worker.abandoned": (
+        logging.WARNING,
+        "not stopped",
+        lambda told: "jobs that ignore being cancelled end here",
+    ),
     "azolla.failed": (
         logging.WARNING,
         "no page",
@@ -138,23 +143,14 @@ def tell_dead_letters(letters: Sequence[DeadLetter]) -> None:
         _log(logging.WARNING, "dead letter", f"and {len(letters) - LETTERS_TOLD} more")
 
 
-def tell_abandoned_jobs_once() -> None:
-    """From now on, tell in one line what asyncio says about tasks that ignore being cancelled.
+def silence_abandoned_jobs() -> None:
+    """What ``worker.abandoned`` tells in one line, asyncio would tell of each task once more.
 
-    >>> tell_abandoned_jobs_once()  # doctest: +SKIP
+    >>> silence_abandoned_jobs()  # doctest: +SKIP
     """
-    told = False
-
-    def once(record: logging.LogRecord) -> bool:
-        nonlocal told
-        if not str(record.msg).startswith("Task was destroyed"):
-            return True
-        if not told:
-            _log(logging.WARNING, "not stopped", "jobs that ignore being cancelled end here")
-        told = True
-        return False
-
-    logging.getLogger("asyncio").addFilter(once)
+    logging.getLogger("asyncio").addFilter(
+        lambda record: not str(record.msg).startswith("Task was destroyed")
+    )
 
 
 def configure_logging(*, quiet: bool, verbose: bool, several: bool = False) -> None:

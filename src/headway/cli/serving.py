@@ -14,7 +14,7 @@ from headway.cli.exits import FAILURE, WORN_OUT
 from headway.cli.narration import (
     Narrator,
     configure_logging,
-    tell_abandoned_jobs_once,
+    silence_abandoned_jobs,
     tell_dead_letters,
 )
 from headway.cli.signals import StopSignals
@@ -174,7 +174,7 @@ def _stop(service: Service, signals: StopSignals) -> bool:
 
     Never for longer than jobs may take to finish and a little more, whatever hangs.
     """
-    tell_abandoned_jobs_once()
+    silence_abandoned_jobs()
     failures: list[BaseException] = []
 
     def stop() -> None:

@@ -250,7 +250,8 @@ class WorkerPool:
         except TRANSIENT as error:
             # Nobody to give them back to: they are found by their owner being gone.
             self._observer.emit("loop.failed", loop="worker", error=told(error))
-        await abandon_the_rest(LAST_MOMENT)
+        if left := await abandon_the_rest(LAST_MOMENT):
+            self._observer.emit("worker.abandoned", count=left)
 
     async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
         """But for those that are stuck, which would only use up the time of the others.

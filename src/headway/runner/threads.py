@@ -60,14 +60,16 @@ async def happens(event: asyncio.Event, *, within: float) -> bool:
         return False
 
 
-async def abandon_the_rest(patience: float) -> None:
+async def abandon_the_rest(patience: float) -> int:
     """End what still waits: for threads that do not listen, for a database that is away.
 
-    Twice, because a run that is cancelled goes on to record that.
+    Twice, because a run that is cancelled goes on to record that. Returns how many go on even then.
     """
+    left: set[asyncio.Task[Any]] = set()
     for _ in range(2):
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()
         if left:
-            await asyncio.wait(left, timeout=patience)
+            _, left = await asyncio.wait(left, timeout=patience)
+    return len(left)
