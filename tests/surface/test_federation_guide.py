@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,4 +113,8 @@ def test_the_demo_prints_the_page_the_guide_shows(tmp_path: Path) -> None:
     assert demo in shown()
     printed = "\n".join(timeless(said(tmp_path, demo)))
     assert "\n".join(timeless(page.splitlines())) in printed
+    assert "the stone is broken" not in printed, "what is denied is not seen"
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    own = [line for line in listed.stdout.splitlines() if sys.executable in line]
+    assert [line for line in own if "demo.federation.site" in line] == [], "nor left running"

@@ -1,10 +1,8 @@
-"""headway azolla request-manifest, show, events and unpark; headway demo --federation."""
+"""headway azolla request-manifest, show, events and unpark."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -16,7 +14,7 @@ from headway.observe import Event as Told
 from headway.store import tables, workorders
 from headway.store.engine import Store
 from tests.builders import eventually
-from tests.surface.command_line import COMMAND, environment, finish, start
+from tests.surface.command_line import finish, start
 from tests.surface.test_cli import CommandLine, assert_brief, headway
 
 __all__ = ["headway"]
@@ -120,25 +118,3 @@ def test_a_wrong_target_is_told_in_one_line(shop: CommandLine, arguments: tuple[
     code, out, err = shop("azolla", *arguments)
     assert (code, out) == (2, "")
     assert_brief(err)
-
-
-def test_the_demo_of_a_federation_says_who_answered_and_what_to_do_first() -> None:
-    demo = subprocess.run(
-        [*COMMAND, "demo", "--federation"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert (demo.returncode, demo.stderr) == (0, "")
-    page = demo.stdout.partition("# Where was I?")[2]
-    do_first = page.partition("## Who answered")[0]
-    assert "1. sales: unblock “refund the 12 customers charged twice”" in do_first
-    assert "- sales: 1 pause state, 2 objectives" in page
-    assert "harbour did not answer: TARGET_UNAVAILABLE" in page
-    assert "mill did not answer: DENIED" in page
-    assert "the stone is broken" not in demo.stdout
-    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    mine = [line for line in left.splitlines() if "demo.federation.site" in line]
-    assert [line for line in mine if sys.executable in line] == [], "nothing is left running"

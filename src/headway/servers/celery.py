@@ -90,6 +90,10 @@ class CeleryServer:
         self._disconnect()
         self._connect()
 
+    def close(self) -> None:
+        """Let go of the connection to the broker; the next message opens another."""
+        self._disconnect()
+
     def _connect(self) -> None:
         if self._producer is not None:
             return

@@ -6,6 +6,7 @@ import gc
 import socket
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ def sent(broker: Broker, **options: Any) -> Any:
     """The message of execution 7, as it lies in the broker."""
     queue = f"messages-{uuid.uuid4().hex}"
     app = Celery("reader", broker=broker.url)
-    CeleryServer(app, queue=queue, **options).publish(7)
+    with closing(CeleryServer(app, queue=queue, **options)) as server:
+        server.publish(7)
     with app.connection_for_read() as connection:
         return connection.SimpleQueue(queue, no_ack=True).get(timeout=PATIENCE)
 
