@@ -189,7 +189,6 @@ class Site:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        self.celery.pool.force_close_all()
         self.celery.close()
         self.store.close()
 
