@@ -11,7 +11,9 @@ import pytest
 from headway.domain.azolla.filters import PauseStateFilter
 from headway.domain.execution import ExecutionState, FailureCode
 from headway.store import substrate
+from headway.store.tables import outbox
 from tests.servers.celery.site import Site
+from tests.store.factories import rows_of
 
 CANCELLED, COMPLETED = ExecutionState.CANCELLED, ExecutionState.COMPLETED
 FAILED = ExecutionState.FAILED
@@ -246,6 +248,7 @@ def test_what_is_cancelled_before_it_starts_never_does(site: Site) -> None:
     site.enqueue("quick", 1)
     site.wait(lambda: len(site.executions()) == 1)
     [waiting] = site.executions()
+    site.wait(lambda: rows_of(site.store, outbox)[0]["published"] > 0)
     site.runtime.cancelling.cancel(None, None, waiting.id, None, "wrong day")
     site.ended(service)
 
