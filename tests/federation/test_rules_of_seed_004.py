@@ -319,5 +319,5 @@ def test_a_claim_is_released_with_the_work_durable(azolla: Azolla) -> None:
     assert azolla.only(tables.event)["processed"]
     assert len(azolla.rows(tables.workorder)) == 1
     with azolla.store.reading() as tx:
-        held = claims.held_by_somebody(tx, ResourceType.EVENT, tables.event.c.event_id)
+        held = claims.held(tx, ResourceType.EVENT, tables.event.c.event_id)
         assert tx.connection.execute(tables.event.select().where(held)).first() is not None

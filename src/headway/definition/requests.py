@@ -1,5 +1,6 @@
 """Asking for the operator's page, and saying who builds it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -19,7 +20,7 @@ BY_HAND = Run(execution_id=0, workflow=REQUEST_MANIFEST)
 B = TypeVar("B", bound=Callable[..., Any])
 
 
-class Requests(Workflows):
+class Requests(Workflows, ABC):
     """The part of an application that asks for session manifests."""
 
     name: str
@@ -31,9 +32,9 @@ class Requests(Workflows):
         self.registry.offer(REQUEST_MANIFEST, self.request_manifest, Run)
 
     @property
+    @abstractmethod
     def runtime(self) -> Runtime:
         """Where requests are written."""
-        raise NotImplementedError
 
     def request_manifest(self, run: Run = BY_HAND) -> str:
         """Ask for the page "where was I, across all deployments?"; returns the event's id.

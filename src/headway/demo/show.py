@@ -5,16 +5,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from tempfile import TemporaryDirectory
 from threading import Thread
 
 from rich.console import Console
 
 from headway.definition.app import Headway
+from headway.demo.folders import kept_or_temporary
 from headway.demo.pipeline import build
 from headway.demo.plain import Plain
 from headway.demo.screen import Screen
@@ -51,7 +50,7 @@ def show(directory: Path | None, seconds: float | None, stops: Stops) -> None:
     """
     _keep_logs_off_the_screen()
     console = _Console(stops)
-    with _folder(directory) as home:
+    with kept_or_temporary(directory) as home:
         app = build(home)
         with closing(app.open_store()) as store:
             prepare(store)
@@ -67,16 +66,6 @@ def _keep_logs_off_the_screen() -> None:
     logger = logging.getLogger("headway")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
-
-
-@contextmanager
-def _folder(directory: Path | None) -> Iterator[Path]:
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-        yield directory.resolve()
-        return
-    with TemporaryDirectory(prefix="headway-demo-", ignore_cleanup_errors=True) as temporary:
-        yield Path(temporary)
 
 
 def _view(console: Console, app: Headway, store: Store) -> View:

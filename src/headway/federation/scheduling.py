@@ -19,7 +19,6 @@ from headway.domain.azolla.artifacts import (
     EventType,
     Objective,
     ObjectiveStatus,
-    ObjectiveType,
     ResourceType,
     SubstrateQuery,
     TerminalReason,
@@ -31,7 +30,7 @@ from headway.errors import HeadwayError
 from headway.federation.asking import Asked, Patience, ask_all
 from headway.federation.building import give_up_abandoned
 from headway.federation.tick import LocalState, Tick, WorkerEnv
-from headway.store import captures, claims, events, substrate, workorders
+from headway.store import captures, claims, events, objectives, substrate, workorders
 from headway.store.events import KnownEvent
 from headway.store.transaction import Transaction
 
@@ -91,7 +90,7 @@ def _park(tx: Transaction, known: KnownEvent, claim: ClaimRecord, env: WorkerEnv
         "azolla.parked",
         event=known.event.event_id,
         attempts=known.attempts,
-        error=known.last_error or "whoever worked on it was killed",
+        error=known.trouble,
     )
 
 
@@ -147,19 +146,15 @@ def read_local_state(tick: Tick, env: WorkerEnv) -> Tick:
     if tick.claim is None:
         return tick
     with env.store.reading() as tx:
-        standing = substrate.objectives(tx, ObjectiveFilter(objective_type=(_STANDING,), limit=1))
+        standing = objectives.find_standing(tx)
         own = substrate.objectives(tx, ObjectiveFilter(status=OPEN))
         pending = captures.count_pending(tx)
-    if not standing:
+    if standing is None:
         raise HeadwayError(
             "this deployment has no standing objective yet; start its manager once: headway run"
         )
-    objective_id = standing[0].objective_id
     urgency = tuple(urgency_of(one) for one in own)
-    return replace(tick, local=LocalState(objective_id, pending, urgency))
-
-
-_STANDING = ObjectiveType.STANDING
+    return replace(tick, local=LocalState(standing.objective_id, pending, urgency))
 
 
 def build_context_snapshot(tick: Tick, env: WorkerEnv) -> Tick:

@@ -99,25 +99,17 @@ def release(tx: Transaction, held: ClaimRecord) -> None:
     _unless_lost(held, _found(tx, statement))
 
 
-def held_by_somebody(tx: Transaction, kind: ResourceType, column: Any) -> ColumnElement[bool]:
-    """Whether what *column* names is claimed at this moment."""
+def held(
+    tx: Transaction, kind: ResourceType, column: Any, by: str | None = None
+) -> ColumnElement[bool]:
+    """Whether what *column* names is claimed at this moment, *by* this owner or by anybody."""
     claim = claim_record.c
-    return exists().where(
+    somebodys = exists().where(
         claim.resource_type == kind.value,
         claim.resource_id == column,
         claim.lease_expires_at > from_now(tx, NOW),
     )
-
-
-def held_by(tx: Transaction, kind: ResourceType, column: Any, owner: str) -> ColumnElement[bool]:
-    """Whether what *column* names is claimed by *owner* at this moment."""
-    claim = claim_record.c
-    return exists().where(
-        claim.resource_type == kind.value,
-        claim.resource_id == column,
-        claim.owner_id == owner,
-        claim.lease_expires_at > from_now(tx, NOW),
-    )
+    return somebodys if by is None else somebodys.where(claim.owner_id == by)
 
 
 def _still(tx: Transaction, held: ClaimRecord) -> ColumnElement[bool]:

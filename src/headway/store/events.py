@@ -10,11 +10,13 @@ from sqlalchemy import ColumnElement, and_, false, literal_column, select, updat
 from headway.domain.azolla.artifacts import Event, EventType, ResourceType, TerminalReason
 from headway.domain.text import printable
 from headway.store.artifact_rows import from_row, to_row
-from headway.store.claims import held_by, held_by_somebody
+from headway.store.claims import held
 from headway.store.tables import event
 from headway.store.transaction import Transaction, insert_or_ignore, word
 
 ERROR_LIMIT = 500
+# Who is killed cannot say so: an attempt without an error.
+KILLED = "whoever worked on it was killed"
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class KnownEvent:
     parked_at: datetime | None
     last_error: str | None
 
+    @property
+    def trouble(self) -> str:
+        """Why the last attempt failed."""
+        return self.last_error or KILLED
+
 
 def announce(tx: Transaction, new: Event) -> bool:
     """Write an event; False if it was written before."""
@@ -36,7 +43,7 @@ def announce(tx: Transaction, new: Event) -> bool:
 
 def waiting(tx: Transaction, kind: EventType, limit: int) -> list[KnownEvent]:
     """Of the oldest *limit* that are neither processed nor parked, those nobody has claimed."""
-    claimed = held_by_somebody(tx, ResourceType.EVENT, event.c.event_id)
+    claimed = held(tx, ResourceType.EVENT, event.c.event_id)
     order = (event.c.created_at, event.c.event_id)
     oldest = select(event, claimed.label("claimed")).where(to_do(kind)).order_by(*order)
     line = oldest.limit(limit).subquery()
@@ -75,8 +82,8 @@ def uncount_attempt(tx: Transaction, event_id: str) -> None:
 
 def note_failure(tx: Transaction, owner: str, error: str) -> None:
     """Remember why *owner* failed with the event it holds, if it still does."""
-    held = held_by(tx, ResourceType.EVENT, event.c.event_id, owner)
-    noted = update(event).where(held, event.c.processed == false())
+    its_own = held(tx, ResourceType.EVENT, event.c.event_id, by=owner)
+    noted = update(event).where(its_own, event.c.processed == false())
     tx.connection.execute(noted.values(last_error=printable(error, ERROR_LIMIT)))
 
 

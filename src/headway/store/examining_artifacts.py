@@ -9,6 +9,7 @@ from sqlalchemy import Table, false, select
 from headway.domain.azolla.artifacts import CaptureBuffer, Objective, PauseState
 from headway.domain.text import printable
 from headway.store.artifact_rows import from_row
+from headway.store.events import KILLED
 from headway.store.objectives import own_azolla_id
 from headway.store.servers import living_managers
 from headway.store.tables import blocker_ref, capture_buffer, event, objective, pause_state
@@ -16,7 +17,6 @@ from headway.store.transaction import Transaction, among
 
 PAGE = 1000
 ROW_LIMIT = 200
-KILLED = "whoever worked on it was killed"
 
 
 def managers_without_objective(tx: Transaction) -> list[str]:

@@ -168,13 +168,6 @@ def newest_judged(tx: Transaction, event_id: str | None = None) -> Judged | None
     return Judged(record, bundle, _one(tx, SessionManifest, page))
 
 
-def newest_pages(tx: Transaction, limit: int) -> list[SessionManifest]:
-    """The last session manifests, newest first."""
-    columns = session_manifest.c
-    newest = select(session_manifest).order_by(columns.created_at.desc(), columns.manifest_id)
-    return _all(tx, SessionManifest, newest.limit(limit))
-
-
 def _write(tx: Transaction, table: Table, rows: list[dict[str, Any]]) -> None:
     if rows:
         tx.connection.execute(insert_or_ignore(tx, table), rows)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Annotated
 
 import typer
@@ -11,12 +11,26 @@ from rich.table import Table
 from headway.cli.database import open_database
 from headway.cli.target import load
 from headway.cli.terminal import cell, console
+from headway.definition.app import Headway
 from headway.definition.azolla import Azolla
 from headway.domain.azolla.artifacts import Artifact
+from headway.store.engine import Store
 from headway.store.migrate import prepare
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
 Limit = Annotated[int, typer.Option(metavar="N", help="Most rows shown.")]
+
+
+@contextmanager
+def on_its_database(target: str) -> Iterator[tuple[Headway, Store]]:
+    """The application *target*, and its database for as long as the block lasts.
+
+    >>> with on_its_database("hello:hw") as (app, store): ...  # doctest: +SKIP
+    """
+    app = load(target)
+    with closing(open_database(app.database_url)) as store:
+        prepare(store)
+        yield app, store
 
 
 @contextmanager
@@ -25,13 +39,8 @@ def opened(target: str) -> Iterator[Azolla]:
 
     >>> with opened("hello:hw") as azolla: ...  # doctest: +SKIP
     """
-    app = load(target)
-    store = open_database(app.database_url)
-    try:
-        prepare(store)
+    with on_its_database(target) as (app, store):
         yield Azolla(app.name, store)
-    finally:
-        store.close()
 
 
 def echo_json(found: Sequence[Artifact]) -> None:

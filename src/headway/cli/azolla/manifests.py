@@ -2,40 +2,24 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from rich.markdown import Markdown
 
-from headway.cli.azolla.desk import AsJson, Limit, echo_rows
-from headway.cli.database import open_database
+from headway.cli.azolla.desk import AsJson, Limit, echo_rows, on_its_database
 from headway.cli.exits import FAILURE
-from headway.cli.target import Target, load
+from headway.cli.target import Target
 from headway.cli.terminal import console
-from headway.definition.app import Headway
 from headway.domain.text import printable
 from headway.errors import HeadwayError
 from headway.store import events, workorders
 from headway.store.engine import Store
 from headway.store.events import KnownEvent
-from headway.store.migrate import prepare
 from headway.store.workorders import Judged
 
 LOOK_AGAIN = 0.25
 PAGE_LIMIT = 100_000
-
-
-@contextmanager
-def _opened(target: str) -> Iterator[tuple[Headway, Store]]:
-    app = load(target)
-    store = open_database(app.database_url)
-    try:
-        prepare(store)
-        yield app, store
-    finally:
-        store.close()
 
 
 def request_manifest(
@@ -46,7 +30,7 @@ def request_manifest(
     ] = None,
 ) -> None:
     """Ask for the page "where was I, across all deployments?"."""
-    with _opened(target) as (app, store):
+    with on_its_database(target) as (app, store):
         event_id = app.request_manifest()
         app.runtime.store.close()
         if wait is None:
@@ -82,7 +66,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the newest page, or why there is none."""
-    with _opened(target) as (_, store), store.reading() as tx:
+    with on_its_database(target) as (_, store), store.reading() as tx:
         found = workorders.newest_judged(tx, event)
     if found is None:
         what = "there is no page yet" if event is None else f"there is no page of {event}"
@@ -114,7 +98,7 @@ def echo_page(found: Judged) -> None:
 
 def list_events(target: Target, limit: Limit = 20) -> None:
     """List what was requested, newest first, and what has become of it."""
-    with _opened(target) as (_, store), store.reading() as tx:
+    with on_its_database(target) as (_, store), store.reading() as tx:
         found = events.newest(tx, limit)
     rows = [
         (f"{one.event.created_at:%Y-%m-%d %H:%M:%S}", one.event.event_id, _state(one), _why(one))
@@ -128,7 +112,7 @@ def unpark(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="The id of a parked event.")],
 ) -> None:
     """Put a parked event back into the line, with all its attempts."""
-    with _opened(target) as (_, store), store.writing() as tx:
+    with on_its_database(target) as (_, store), store.writing() as tx:
         if not events.unpark(tx, event):
             raise HeadwayError(
                 f"event {event!r} is not parked; see which are: headway azolla events {target}"
@@ -147,6 +131,4 @@ def _state(known: KnownEvent) -> str:
 def _why(known: KnownEvent) -> str:
     if known.event.processed:
         return ""
-    if known.last_error is None and known.parked_at is not None:
-        return "whoever worked on it was killed"
-    return known.last_error or ""
+    return known.trouble if known.parked_at is not None else known.last_error or ""

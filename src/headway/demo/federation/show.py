@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -14,6 +13,7 @@ from rich.table import Table
 from headway.definition.azolla import Azolla
 from headway.demo.federation.site import HARBOUR, MILL, SALES, WAREHOUSE
 from headway.demo.federation.sites import TARGET, Federation, Site, free_ports
+from headway.demo.folders import kept_or_temporary
 from headway.errors import HeadwayError
 from headway.store.engine import Store
 
@@ -33,7 +33,7 @@ def show_federation(directory: Path | None, console: Console) -> None:
 
     >>> show_federation(None, Console())  # doctest: +SKIP
     """
-    with _folder(directory) as folder, Federation(folder, _sites(folder)) as federation:
+    with kept_or_temporary(directory) as folder, Federation(folder, _sites(folder)) as federation:
         console.print("Three deployments, each with a database and processes of its own:\n")
         console.print(_table(federation))
         for name in STARTED:
@@ -103,13 +103,3 @@ def _wait_for(what: str, condition: Callable[[], bool]) -> None:
         if time.monotonic() > end:
             raise HeadwayError(f"waited {PATIENCE:g} s for {what} in vain")
         time.sleep(LOOK_AGAIN)
-
-
-@contextmanager
-def _folder(directory: Path | None) -> Iterator[Path]:
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-        yield directory.resolve()
-        return
-    with TemporaryDirectory(prefix="headway-demo-", ignore_cleanup_errors=True) as temporary:
-        yield Path(temporary)

@@ -10,7 +10,6 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from headway.domain.azolla.artifacts import (
     ArtifactType,
-    BlockerRef,
     Objective,
     ObjectiveStatus,
     PauseState,
@@ -56,11 +55,6 @@ class Answer(_Value):
         """Its results, if they are objectives."""
         wanted = self.artifact_type is ArtifactType.OBJECTIVE
         return [Objective.model_validate(one) for one in self.results] if wanted else []
-
-    def blockers(self) -> list[BlockerRef]:
-        """Its results, if they are blockers."""
-        wanted = self.artifact_type is ArtifactType.BLOCKER_REF
-        return [BlockerRef.model_validate(one) for one in self.results] if wanted else []
 
 
 class Urgency(_Value):
