@@ -9,7 +9,8 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "web": (("fastapi", "jinja2", "uvicorn"), "the dashboard and REST API"),
     "federation": (("fastapi", "jinja2", "uvicorn"), "answering other deployments"),
     "celery": (("celery",), "the Celery task server"),
-    "otel": (("opentelemetry", "prometheus_client"), "metrics and tracing"),
+    "prometheus": (("prometheus_client",), "metrics for Prometheus"),
+    "otel": (("opentelemetry",), "OpenTelemetry"),
     "holidays": (("holidays",), "public-holiday calendars"),
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 
 from headway.observe import Observer, told
 from headway.store import notifications
+from headway.store.bells import hang
 from headway.store.engine import Store
 from headway.wakeups import EVERY_ROLE, Role, WakeUps
 
@@ -16,15 +17,17 @@ DEAF = (
 )
 
 
-def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]], None]:
-    """What tells every listening server that there is something to do for some roles.
+def announcing(
+    store: Store, observer: Observer, sender: str = ""
+) -> Callable[[Collection[Role]], None]:
+    """What tells every other listening server that there is something to do for some roles.
 
     >>> announcing(store, observer)([Role.WORKER])  # doctest: +SKIP
     """
 
     def announce(roles: Collection[Role]) -> None:
         try:
-            notifications.notify(store, roles)
+            notifications.notify(store, roles, sender)
         except Exception as error:
             # A lost hint costs one polling interval; a lost announcer would cost it every time.
             observer.emit("loop.failed", loop="notify", error=told(error))
@@ -32,17 +35,32 @@ def announcing(store: Store, observer: Observer) -> Callable[[Collection[Role]],
     return announce
 
 
+def listen_here(store: Store, wakeups: WakeUps) -> Callable[[], None]:
+    """Wake the loops of this process for whatever else it writes to an SQLite file, until what is
+    returned is called.
+
+    >>> listen_here(store, WakeUps())()  # doctest: +SKIP
+    """
+    if store.on_postgresql:
+        return lambda: None
+    return hang(store.url, lambda topic: wakeups.wake_here(*_roles_of(topic)))
+
+
 def listen(
-    store: Store, wakeups: WakeUps, observer: Observer, stopping: Callable[[], bool]
+    store: Store,
+    wakeups: WakeUps,
+    observer: Observer,
+    stopping: Callable[[], bool],
+    listener: str = "",
 ) -> float:
-    """Wake the loops of this process for whatever is announced, until *stopping*.
+    """Wake the loops of this process for whatever others announce, until *stopping*.
 
     Returns how long to wait before listening again.
 
     >>> listen(store, WakeUps(), Observer(), lambda: False)  # doctest: +SKIP
     """
     unheard = EVERY_ROLE  # whatever was announced before this connection listened
-    for topic in notifications.listen(store, LISTEN_PULSE):
+    for topic in notifications.listen(store, LISTEN_PULSE, listener):
         if stopping():
             break
         wakeups.wake_here(*unheard, *_roles_of(topic))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from headway.domain.gates import GateName
 from headway.domain.schedule import Once, Schedule
 
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
@@ -40,7 +41,8 @@ class Due:
 
     ``coalesced`` counts the other occurrences the run stands for (up to a limit), and
     ``skipped_until`` is the newest occurrence nobody will run (missed, excluded, beyond the
-    catch-up limit): ``settled_until`` may be moved there at once.
+    catch-up limit): ``settled_until`` may be moved there at once. ``gate`` is what *reason* is
+    about: the last that was asked.
 
     >>> Due(True, AT_ONCE, None, "first run").due
     True
@@ -52,6 +54,7 @@ class Due:
     reason: str
     coalesced: int = 0
     skipped_until: datetime | None = None
+    gate: GateName = GateName.DUE
 
 
 def due_at(schedule: Schedule, settled_until: datetime | None) -> datetime | None:
@@ -106,7 +109,8 @@ def decide(
     if isinstance(schedule, Once):
         return Due(True, newest, following, f"due since {as_text(when)}")
     due, reason = judge_misfire(when, newest, now, misfire_policy, misfire_threshold)
-    return Due(due, newest, following, reason, skipped_until=None if due else newest)
+    skipped, gate = (None, GateName.DUE) if due else (newest, GateName.NOT_MISSED)
+    return Due(due, newest, following, reason, skipped_until=skipped, gate=gate)
 
 
 def judge_misfire(
@@ -151,4 +155,4 @@ def as_text(moment: datetime) -> str:
     >>> as_text(datetime(2025, 1, 1, 10, tzinfo=UTC))
     '2025-01-01 10:00:00 UTC'
     """
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment.isoformat(' ', 'seconds')[:19]} UTC"

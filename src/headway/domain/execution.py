@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.domain.routing import LOCAL
 from headway.domain.work_queue import Source
@@ -106,8 +106,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepRun:
+    """A step that was begun: when, and how long it took; None if nobody has seen it end.
+
+    >>> from datetime import UTC
+    >>> StepRun("load", datetime(2030, 1, 1, tzinfo=UTC), 0.5).seconds
+    0.5
+    """
+
+    name: str
+    started_at: datetime
+    seconds: float | None = None
+
+
+class Outcome(NamedTuple):
     """How an attempt ended; ``hand_over`` says what a person is to do after a run that completed.
+
+    ``steps`` are those that ran, None if whoever ended it does not know them.
 
     >>> Outcome(ExecutionState.COMPLETED).state.terminal
     True
@@ -117,6 +132,7 @@ class Outcome:
     failure: Failure | None = None
     output: str | None = None
     hand_over: tuple[str, ...] = ()
+    steps: tuple[StepRun, ...] | None = None
 
 
 def crashed_too_often(crashes_before: int, max_crashes: int) -> bool:
@@ -126,6 +142,37 @@ def crashed_too_often(crashes_before: int, max_crashes: int) -> bool:
     [False, False, True]
     """
     return crashes_before + 1 >= max_crashes
+
+
+class Ended(NamedTuple):
+    """What whoever records the end of a run is told about it; the whole is in the history.
+
+    >>> noon = datetime(2030, 1, 1, 12)
+    >>> state, source = ExecutionState.COMPLETED, Source.AD_HOC
+    >>> Ended(1, None, None, None, "load", source, None, noon, noon, state).seconds
+    0.0
+    """
+
+    id: int
+    manifest_id: int | None
+    external_id: str | None
+    group_name: str | None
+    workflow: str
+    source: str
+    scheduled_for: datetime | None
+    started_at: datetime | None
+    finished_at: datetime
+    state: ExecutionState
+    failure: Failure | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran; None if it never started."""
+        return None if self.started_at is None else _seconds(self.started_at, self.finished_at)
+
+    def told(self) -> dict[str, Any]:
+        """What an event about this end says."""
+        return _told(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +211,7 @@ class Execution:
     task_server: str = LOCAL
     parents_seen: str | None = None
     max_attempts: int = 1
+    queued_at: datetime | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -181,11 +229,44 @@ class Execution:
         """Whether this attempt ended because its worker did."""
         return self.failure is not None and self.failure.type == FailureCode.WORKER_LOST
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, once it has ended; None if it never started."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return _seconds(self.started_at, self.finished_at)
+
     def told(self) -> dict[str, Any]:
         """What an event about this execution says."""
-        return {
-            "execution_id": self.id,
-            "external_id": self.external_id,
-            "workflow": self.workflow,
-            "failure": self.failure and self.failure.summary,
-        }
+        return _told(self)
+
+    def ended(self, finished_at: datetime) -> Ended:
+        """What is told of it once it has ended."""
+        return Ended(
+            self.id,
+            self.manifest_id,
+            self.external_id,
+            self.group_name,
+            self.workflow,
+            self.source,
+            self.scheduled_for,
+            self.started_at,
+            finished_at,
+            self.state,
+            self.failure,
+        )
+
+
+def _seconds(started_at: datetime, finished_at: datetime) -> float:
+    return (finished_at - started_at).total_seconds()
+
+
+def _told(one: Ended | Execution) -> dict[str, Any]:
+    return {
+        "execution_id": one.id,
+        "external_id": one.external_id,
+        "group": one.group_name,
+        "workflow": one.workflow,
+        "seconds": one.seconds,
+        "failure": one.failure and one.failure.summary,
+    }

@@ -1,10 +1,10 @@
 """The manifest: what runs, with which input, when or after what, and in which group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from operator import attrgetter, is_
+from typing import Generic, TypeVar
 
 from headway.domain.dependencies import EdgeState, Join
 from headway.domain.names import checked_name
@@ -15,6 +15,8 @@ from headway.domain.work_queue import PRIORITY_MAX, PRIORITY_MIN
 from headway.errors import DefinitionError
 
 PLAIN_TIME = TimeOptions()
+
+T = TypeVar("T")
 
 
 class WhenBusy(StrEnum):
@@ -81,17 +83,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """A declared manifest: everything the code says about one job.
+class Terms:
+    """Everything about a manifest but its external id, its input and its parents.
 
-    ``input`` is the encoded input; ``None`` for ``max_retries``, ``retry`` and ``timeout`` means
-    the deployment's default. One with ``parents`` runs after them and has no schedule. With
-    ``allow_overlap`` a run may start while another one of the same manifest is going on.
+    The items of a batch share one such value, however many they are. ``None`` for ``max_retries``,
+    ``retry`` and ``timeout`` means the deployment's default. With ``allow_overlap`` a run may start
+    while another one of the same manifest is going on.
     """
 
-    external_id: str
     workflow: str
-    input: str
     input_type: str
     schedule: Schedule
     group: Group
@@ -101,12 +101,63 @@ class Manifest:
     enabled: bool = True
     retry: RetryPolicy | None = None
     time: TimeOptions = PLAIN_TIME
-    parents: tuple[str, ...] = ()
     join: Join = "all"
     dormant: bool = False
     when_busy: WhenBusy = WhenBusy.SKIP
     batch: str | None = None
     allow_overlap: bool = False
+
+    def checked(self, subject: str) -> "Terms":
+        """These terms, if their numbers are in range; *subject* is who is blamed for a mistake."""
+        checked_priority(subject, self.priority)
+        _check_max_retries(subject, self.max_retries)
+        _check_timeout(subject, self.timeout)
+        return self
+
+
+class _Term(Generic[T]):
+    """A field of a manifest's terms, read as if it were the manifest's own."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, manifest: "Manifest", owner: type) -> T:
+        value: T = getattr(manifest.terms, self._name)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A declared manifest: everything the code says about one job.
+
+    ``input`` is the encoded input. One with ``parents`` runs after them and has no schedule. Of a
+    million declared ones each takes memory for what is its own alone: the terms are shared.
+
+    >>> from headway.domain.schedule import every
+    >>> Manifest("load", "1", Terms("copy", "int", every(hours=1), Group("etl"))).group.name
+    'etl'
+    """
+
+    external_id: str
+    input: str
+    terms: Terms
+    parents: tuple[str, ...] = ()
+
+    workflow = _Term[str]()
+    input_type = _Term[str]()
+    schedule = _Term[Schedule]()
+    group = _Term[Group]()
+    priority = _Term[int]()
+    max_retries = _Term[int | None]()
+    timeout = _Term[timedelta | None]()
+    enabled = _Term[bool]()
+    retry = _Term[RetryPolicy | None]()
+    time = _Term[TimeOptions]()
+    join = _Term[Join]()
+    dormant = _Term[bool]()
+    when_busy = _Term[WhenBusy]()
+    batch = _Term[str | None]()
+    allow_overlap = _Term[bool]()
 
     @property
     def kind(self) -> str:
@@ -118,21 +169,9 @@ class Manifest:
     def is_like(self, other: "Manifest") -> bool:
         """Whether only external id, input and parents differ, as between items of one batch.
 
-        All else has to be the same objects: what is merely equal may be told in other words.
+        The terms have to be the same object: what is merely equal may be told in other words.
         """
-        alike = all(map(is_, _TERMS(self), _TERMS(other)))
-        return alike and bool(self.parents) is bool(other.parents)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "external_id", checked_name("external_id", self.external_id))
-        checked_priority(self.external_id, self.priority)
-        _check_max_retries(self.external_id, self.max_retries)
-        _check_timeout(self.external_id, self.timeout)
-
-
-_TERMS = attrgetter(
-    *(one.name for one in fields(Manifest) if one.name not in ("external_id", "input", "parents"))
-)
+        return self.terms is other.terms and bool(self.parents) is bool(other.parents)
 
 
 def _check_max_retries(subject: str, value: int | None) -> None:

@@ -13,6 +13,7 @@ from headway.domain.exclusion_kinds import Exclusion, Then
 from headway.domain.exclusions import SPANS_SEARCHED, excluded, excluded_since, free_from
 from headway.domain.jitter import jitter
 from headway.domain.schedule import Every, Schedule
+from headway.domain.schedule_rules import aware_utc
 
 # More than this are "many": walking through all of them would hold up whoever decides.
 COUNTED_AT_MOST = 25
@@ -67,6 +68,8 @@ class Occurrences:
 
     def due_time(self, nominal: datetime) -> datetime | None:
         """Return when the occurrence *nominal* is due: never earlier, never inside an exclusion."""
+        if not self.exclusions and not self.variance:
+            return aware_utc(nominal)
         start = free_from(self.exclusions, nominal, self.tz)
         if start is None:
             return None

@@ -1,4 +1,4 @@
-"""The coming runs of a declared manifest, as if it were declared now and every run took no time.
+"""The coming runs of a manifest, as if every run took no time.
 
 The decisions are those of the manager itself: first run, misfires, variance and exclusions.
 """
@@ -29,8 +29,19 @@ class ComingRun:
         return self.at != self.stands_for
 
 
-def coming_runs(timing: Timing, key: str, now: datetime, until: datetime) -> Iterator[ComingRun]:
+def coming_runs(
+    timing: Timing,
+    key: str,
+    now: datetime,
+    until: datetime,
+    *,
+    settled: datetime | None = None,
+    declared_at: datetime | None = None,
+) -> Iterator[ComingRun]:
     """Yield the runs of the manifest called *key* up to *until*, in order.
+
+    What is *settled* is over; one that has no such time is as if it were declared now, or as it
+    was declared, *declared_at*.
 
     >>> from datetime import UTC
     >>> from headway.domain.schedule import cron
@@ -39,9 +50,9 @@ def coming_runs(timing: Timing, key: str, now: datetime, until: datetime) -> Ite
     >>> [f"{run.at:%d %H:%M}" for run in daily]
     ['01 12:00', '02 09:00', '03 09:00']
     """
-    settled, moment = None, now
+    moment, declared_at = now, declared_at or now
     while True:
-        due = decide_timing(timing, key, settled, now, moment)
+        due = decide_timing(timing, key, settled, declared_at, moment)
         if due.due and due.scheduled_for is not None:
             yield ComingRun(moment, due.scheduled_for)
             settled = settled_by_success(timing, key, settled, due.scheduled_for, moment)
@@ -56,10 +67,10 @@ def coming_runs(timing: Timing, key: str, now: datetime, until: datetime) -> Ite
 def how_it_runs(manifest: Manifest) -> str:
     """When a manifest runs, in words.
 
-    >>> from headway.domain.manifest import Group
+    >>> from headway.domain.manifest import Group, Terms
     >>> from headway.domain.schedule import Never
-    >>> etl = Group("etl")
-    >>> how_it_runs(Manifest("load", "copy", "1", "int", Never(), etl, parents=("extract",)))
+    >>> terms = Terms("copy", "int", Never(), Group("etl"))
+    >>> how_it_runs(Manifest("load", "1", terms, parents=("extract",)))
     'after extract'
     """
     if not manifest.parents:

@@ -131,6 +131,8 @@ def aware_utc(moment: datetime) -> datetime:
     >>> aware_utc(datetime(2025, 1, 1, tzinfo=UTC)).hour
     0
     """
+    if moment.tzinfo is UTC:
+        return moment
     if moment.utcoffset() is None:
         raise refused("moment", moment, "must have a timezone", "datetime.now(UTC)")
     return moment.astimezone(UTC)

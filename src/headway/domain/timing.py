@@ -14,6 +14,7 @@ from typing import TypeVar
 from headway.domain.due import Due, MisfirePolicy, as_text, judge_misfire
 from headway.domain.exclusion_kinds import Exclusion, Then
 from headway.domain.exclusions import check_exclusions, excluded, free_from
+from headway.domain.gates import GateName
 from headway.domain.occurrences import Occurrences
 from headway.domain.schedule import Cron, Never, Once, Schedule, counts_from_success
 from headway.domain.schedule_rules import (
@@ -132,10 +133,13 @@ def decide_timing(
     newest = some.newest(since, now) or first
     owed = retrying or isinstance(timing.schedule, Once)
     due, reason = _judged(timing, when, some.due_time(newest) or when, now, owed)
-    coalesced = some.count(since, newest) - 1 if due else 0
     following = _next_due(some, newest)
-    stands_for = _what_failed(timing, since, failed_for) if due else None
-    return Due(due, stands_for or newest, following, reason, coalesced, skipped if due else newest)
+    if not due:
+        gate = GateName.NOT_MISSED
+        return Due(False, newest, following, reason, skipped_until=newest, gate=gate)
+    stands_for = _what_failed(timing, since, failed_for) or newest
+    coalesced = some.count(since, newest) - 1
+    return Due(True, stands_for, following, reason, coalesced, skipped)
 
 
 def settled_by_success(
@@ -213,7 +217,8 @@ def _held(some: Occurrences, held: Exclusion, now: datetime, skipped: datetime |
     reason = f"due, but nothing runs {held.describe()}"
     # Not spread once more: it is late, and whoever looks when the exclusion has ended finds it due.
     free = free_from(some.exclusions, now, some.tz)
-    return Due(False, None, free, reason, skipped_until=skipped)
+    gate = GateName.NOT_EXCLUDED
+    return Due(False, None, free, reason, skipped_until=skipped, gate=gate)
 
 
 def _judged(

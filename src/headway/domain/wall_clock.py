@@ -204,12 +204,18 @@ def _has_fixed_times(expression: str) -> bool:
 
 
 def _match_after(expression: str, wall: datetime) -> datetime:
-    return next(CronSim(expression, wall))
+    return _match(expression, wall.replace(microsecond=0), backwards=False)
 
 
 def _match_until(expression: str, wall: datetime) -> datetime:
     # cronsim drops microseconds instead of stepping back, which makes the search inclusive.
-    return next(CronSim(expression, wall.replace(microsecond=1), reverse=True))
+    return _match(expression, wall.replace(microsecond=1), backwards=True)
+
+
+# Many manifests share an expression, and whoever is behind walks the same way again and again.
+@lru_cache(maxsize=10_000)
+def _match(expression: str, wall: datetime, *, backwards: bool) -> datetime:
+    return next(CronSim(expression, wall, reverse=backwards))
 
 
 def _wall(moment: datetime, tz: tzinfo) -> datetime:

@@ -13,6 +13,7 @@ from headway.errors import DefinitionError
 PRIORITY_MIN = 0
 PRIORITY_MAX = 31
 LONGEST_DELAY = timedelta(days=3653)
+MAX_INPUT_BYTES = 256_000
 
 
 class Source(StrEnum):
@@ -82,11 +83,11 @@ class RestingTimes(NamedTuple):
     zone: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkQueueEntry:
+class WorkQueueEntry(NamedTuple):
     """One entry as the dispatcher reads it, with what its manifest and group say about it.
 
-    ``eligible_since`` is when it could last have begun to wait for nothing but its turn;
+    ``ready_at`` is when its time had come, ``eligible_since`` when it could last have begun to
+    wait for nothing but its turn, its group being neither full nor switched off;
     ``missing`` names the manifest or group it belongs to if there is no such thing. One that
     ``may_overlap`` waits for no other entry or run of its manifest; ``task_server`` is where it
     goes once it is admitted.
@@ -109,6 +110,7 @@ class WorkQueueEntry:
     missing: str | None = None
     may_overlap: bool = False
     task_server: str = LOCAL
+    ready_at: datetime | None = None
 
 
 def age(entry: WorkQueueEntry) -> tuple[datetime, int]:
@@ -124,10 +126,13 @@ def dispatch_order(entry: WorkQueueEntry) -> tuple[int, int, datetime, int]:
 def one_per_manifest(entries: Iterable[WorkQueueEntry]) -> list[WorkQueueEntry]:
     """Each entry once, of a manifest that runs once at a time the best, in the order given."""
     unique = {one.id: one for one in entries}
+    alone = [one.manifest_id for one in unique.values() if one.manifest_id and not one.may_overlap]
+    if len(set(alone)) == len(alone):
+        return list(unique.values())
     best: dict[int, WorkQueueEntry] = {}
     for one in sorted(unique.values(), key=dispatch_order):
-        alone = one.manifest_id is None or one.may_overlap
-        best.setdefault(-one.id if alone else one.manifest_id or 0, one)
+        free = one.manifest_id is None or one.may_overlap
+        best.setdefault(-one.id if free else one.manifest_id or 0, one)
     kept = {one.id for one in best.values()}
     return [one for one in unique.values() if one.id in kept]
 

@@ -37,8 +37,8 @@ def pause_of_letter(letter_id: int, subject: str, why: str) -> Pause:
     """
     actions = (
         f"look at dead letter {letter_id} of {subject}: {why}",
-        f"mend {subject} and requeue it: hw.dead_letters.requeue({letter_id})",
-        f"or leave it at that: hw.dead_letters.acknowledge({letter_id})",
+        f"mend {subject} and requeue it: headway dead-letters requeue {letter_id}",
+        f"or leave it at that: headway dead-letters acknowledge {letter_id}",
     )
     return Pause(ids.pause_of_letter(letter_id), PauseReason.GATE_FAILED, _sentences(actions))
 

@@ -16,6 +16,7 @@
     ├── GroupNotFound (LookupError)     no group has this name
     ├── ExecutionNotFound (LookupError) no execution has this id
     ├── EntryNotFound (LookupError)     no queue entry has this id
+    ├── TokenNotFound (LookupError)     no valid token has this name
     ├── StepFailed                      a step of a workflow raised; the cause is what it raised
     ├── ActivationError                 a dormant dependent cannot be activated
     │   ├── NoParentRunError            the run belongs to no manifest
@@ -25,6 +26,9 @@
     ├── TooLate                         a later run has written already
     ├── IllegalTransition               an execution cannot move between these states
     ├── CreatedMeanwhile                somebody else created the same manifest at the same moment
+    ├── ChangedMeanwhile                somebody else changed what was to be changed
+    ├── KeyReused                       an idempotency key was used for another request
+    ├── QueueFull                       so much waits already that no more is queued beside it
     ├── RemovalRefused                  applying would remove most of what an application declared
     ├── SchemaError                     the database's schema does not fit this version
     │   ├── SchemaMissing
@@ -36,30 +40,17 @@
 """
 
 from collections.abc import Iterable
-from typing import Any
+
+from headway.errors.base import HeadwayError as HeadwayError
+from headway.errors.refusals import KeyReused as KeyReused
+from headway.errors.refusals import QueueFull as QueueFull
+from headway.errors.refusals import RemovalRefused as RemovalRefused
+from headway.errors.schema import SchemaError as SchemaError
+from headway.errors.schema import SchemaMissing as SchemaMissing
+from headway.errors.schema import SchemaOutdated as SchemaOutdated
+from headway.errors.schema import SchemaTooNew as SchemaTooNew
 
 _NAMED_MEMBERS = 20
-
-
-class HeadwayError(Exception):
-    """Base of all errors headway raises: ``except HeadwayError`` catches every one of them.
-
-    >>> isinstance(ManifestNotFound("load-users"), HeadwayError)
-    True
-    """
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Most take other arguments than the message they keep; another process gets the message.
-        return _told_again, (type(self), self.args, self.__dict__)
-
-
-def _told_again(
-    kind: type[HeadwayError], arguments: tuple[Any, ...], facts: dict[str, Any]
-) -> HeadwayError:
-    error = kind.__new__(kind)
-    error.args = arguments
-    error.__dict__.update(facts)
-    return error
 
 
 class DefinitionError(HeadwayError, ValueError):
@@ -87,7 +78,18 @@ acyclic graph (DAG).
 
 
 class InputError(DefinitionError):
-    """An input does not fit the type its workflow declares."""
+    """An input does not fit the type its workflow declares; *places* says where, and what is wrong
+    there.
+
+    >>> InputError("load: input field 'rows' is missing", [(("rows",), "is missing")]).places
+    ((('rows',), 'is missing'),)
+    """
+
+    def __init__(
+        self, message: str, places: Iterable[tuple[tuple[str | int, ...], str]] = ()
+    ) -> None:
+        super().__init__(message)
+        self.places = tuple(places)
 
 
 class OwnedByAnother(DefinitionError):
@@ -160,6 +162,13 @@ class EntryNotFound(HeadwayError, LookupError):
         )
 
 
+class TokenNotFound(HeadwayError, LookupError):
+    """No token that is not revoked has this name."""
+
+    def __init__(self, name: object) -> None:
+        super().__init__(f"no token is called {name!r}, or it is revoked already")
+
+
 class StepFailed(HeadwayError):
     """A step of a workflow raised an exception, which is this one's ``__cause__``."""
 
@@ -173,6 +182,7 @@ class GroupNotFound(HeadwayError, LookupError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no group is called {name!r}")
+        self.name = name
 
 
 class ActivationError(HeadwayError):
@@ -236,46 +246,19 @@ class CreatedMeanwhile(HeadwayError):
         )
 
 
-class RemovalRefused(HeadwayError):
-    """Applying a declaration would remove more than half of its application's manifests."""
+class ChangedMeanwhile(HeadwayError):
+    """Somebody else changed it after the version named was read; *version* is the one it has now.
 
-    def __init__(self, application: str, count: int) -> None:
-        counted = f"{count} manifest{'' if count == 1 else 's'}"
+    >>> print(ChangedMeanwhile("group 'nightly'", "64f1"))
+    group 'nightly' was changed by somebody else meanwhile; look at it again, then repeat the change
+    """
+
+    def __init__(self, subject: str, version: str) -> None:
         super().__init__(
-            f"nothing was applied: {counted} of {application!r} would be removed, more than half; "
-            "if that is meant, add --allow-removal"
+            f"{subject} was changed by somebody else meanwhile; look at it again, then repeat the "
+            "change"
         )
-
-
-class SchemaError(HeadwayError):
-    """The database's schema does not fit this version of headway."""
-
-
-class SchemaMissing(SchemaError):
-    """The database holds no headway tables yet."""
-
-    def __init__(self) -> None:
-        super().__init__("the database has no headway tables yet; run: headway db migrate")
-
-
-class SchemaOutdated(SchemaError):
-    """The database is older than this version of headway."""
-
-    def __init__(self, found: int, needed: int) -> None:
-        super().__init__(
-            f"the database is at schema version {found}, this headway needs {needed}; "
-            "run: headway db migrate"
-        )
-
-
-class SchemaTooNew(SchemaError):
-    """The database was migrated by a newer headway; this one must not touch it."""
-
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(
-            f"the database is newer (schema version {found}) than this headway knows ({known}); "
-            "upgrade headway on this machine"
-        )
+        self.version = version
 
 
 class DatabaseUnavailable(HeadwayError):

@@ -1,57 +1,22 @@
-"""The read side, one API for CLI, demo, tests and (later) web and federation; and retention."""
+"""Retention: finished work is deleted once it is old enough."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headway.config import Settings
-from headway.domain.dead_letter import DeadLetter
-from headway.domain.execution import Execution, ExecutionState
 from headway.observe import Observer
-from headway.store import artifact_retention, dead_letters, nonces, reading, retention
+from headway.store import (
+    artifact_retention,
+    idempotency,
+    logouts,
+    nonces,
+    retention,
+    tallies,
+    wrong_tries,
+)
 from headway.store.engine import Store
-from headway.store.reading import GroupOverview, ManifestOverview, QueuedEntry
 from headway.store.transaction import Transaction
-
-
-class History:
-    """What happened and how things stand.
-
-    >>> History(store).executions(external_id="load-users")  # doctest: +SKIP
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def executions(
-        self,
-        external_id: str | None = None,
-        states: Collection[ExecutionState] = (),
-        limit: int | None = None,
-    ) -> list[Execution]:
-        """Executions, live and finished, oldest first; with *limit* only the newest."""
-        with self._store.reading() as tx:
-            return reading.list_executions(tx, external_id=external_id, states=states, limit=limit)
-
-    def queued(self, limit: int | None = None) -> list[QueuedEntry]:
-        """What waits in the queue, oldest first."""
-        with self._store.reading() as tx:
-            return reading.list_queued(tx, limit)
-
-    def groups(self) -> list[GroupOverview]:
-        """Every group with its counts."""
-        with self._store.reading() as tx:
-            return reading.list_groups(tx)
-
-    def manifests(self) -> list[ManifestOverview]:
-        """Every manifest and where it stands."""
-        with self._store.reading() as tx:
-            return reading.list_manifests(tx)
-
-    def dead_letters(self) -> list[DeadLetter]:
-        """Dead letters that wait for a person."""
-        with self._store.reading() as tx:
-            return dead_letters.awaiting(tx)
 
 
 @dataclass(frozen=True)
@@ -74,7 +39,11 @@ class Retained:
     captures: int = 0
     objectives: int = 0
     nonces: int = 0
+    answers: int = 0
+    logouts: int = 0
+    tries: int = 0
     audit: int = 0
+    tallies: int = 0
     more: bool = False
 
     def counts(self) -> dict[str, int]:
@@ -136,6 +105,7 @@ class Retention:
             "manifests": self._delete(retention.delete_removed_manifests, kept),
             "groups": self._delete(retention.delete_empty_groups, kept),
             "declarations": self._delete(retention.delete_old_declarations, kept),
+            "tallies": self._delete(retention.delete_old_tallies, tallies.KEPT),
         } | self._delete_artifacts(kept)
 
     def _delete_artifacts(self, kept: timedelta) -> dict[str, int]:
@@ -152,8 +122,15 @@ class Retention:
             "audit": artifact_retention.delete_old_audit,
         }
         counts = {name: self._delete(verb, kept) for name, verb in verbs.items()}
-        forgotten = self._delete(artifact_retention.delete_old_nonces, nonces.KEPT)
-        return counts | {"nonces": forgotten}
+        return counts | self._delete_what_the_web_kept()
+
+    def _delete_what_the_web_kept(self) -> dict[str, int]:
+        return {
+            "nonces": self._delete(artifact_retention.delete_old_nonces, nonces.KEPT),
+            "answers": self._delete(artifact_retention.delete_old_answers, idempotency.KEPT),
+            "logouts": self._delete(artifact_retention.delete_old_logouts, logouts.KEPT),
+            "tries": self._delete(artifact_retention.delete_old_tries, wrong_tries.KEPT),
+        }
 
     def _delete_letters(self) -> int:
         if not self._settings.auto_purge_dead_letters:
