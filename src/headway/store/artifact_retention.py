@@ -37,6 +37,8 @@ from headway.store.tables import (
     claim_record,
     context_snapshot,
     event,
+    idempotency,
+    logout,
     nonce,
     objective,
     output_bundle,
@@ -45,6 +47,7 @@ from headway.store.tables import (
     session_manifest,
     substrate_query,
     workorder,
+    wrong_try,
 )
 from headway.store.transaction import Transaction, among, word
 
@@ -154,6 +157,23 @@ def delete_done_objectives(tx: Transaction, before: datetime, limit: int) -> int
 def delete_old_nonces(tx: Transaction, before: datetime, limit: int) -> int:
     """Forget requests that are too old to be sent again."""
     return _delete_at_once(tx, nonce, nonce.c.seen_at < before, nonce.c.seen_at, limit)
+
+
+def delete_old_answers(tx: Transaction, before: datetime, limit: int) -> int:
+    """Forget answers to requests that nobody will send again."""
+    asked = idempotency.c.created_at
+    return _delete_at_once(tx, idempotency, asked < before, asked, limit)
+
+
+def delete_old_logouts(tx: Transaction, before: datetime, limit: int) -> int:
+    """Forget sessions that were ended and would be over by themselves."""
+    return _delete_at_once(tx, logout, logout.c.until < before, logout.c.until, limit)
+
+
+def delete_old_tries(tx: Transaction, before: datetime, limit: int) -> int:
+    """Forget wrong tries that count no more."""
+    minute = wrong_try.c.minute
+    return _delete_at_once(tx, wrong_try, minute < before, minute, limit)
 
 
 def delete_old_audit(tx: Transaction, before: datetime, limit: int) -> int:

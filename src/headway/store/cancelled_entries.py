@@ -20,7 +20,7 @@ def cancel_entries(tx: Transaction, chosen: ColumnElement[bool], reason: str) ->
     """
     statement = (
         update(work_queue)
-        .where(locked_in_order(work_queue, and_(WAITING, chosen)))
+        .where(locked_in_order(tx, work_queue, and_(WAITING, chosen)))
         .values(status=EntryStatus.CANCELLED.value, ended_at=tx.now, ended_reason=reason)
         .returning(*(work_queue.c[name] for name in TOLD))
     )

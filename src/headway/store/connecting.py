@@ -1,12 +1,16 @@
 """The connections to a database: how many, and how they are set up."""
 
+import sqlite3
+import time
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.util import LRUCache
 
 from headway.store.ended_sessions import take_for_an_outage
 from headway.store.poolers import note_poolers
+from headway.store.taking_turns import PATIENCE, take_turns
 
 # A server that is gone without a word is noticed within about 15 seconds.
 CONNECT_ARGUMENTS = {
@@ -19,10 +23,32 @@ CONNECT_ARGUMENTS = {
 }
 
 
+class Compiled(LRUCache[Any, Any]):
+    """The statements of one kind of database, compiled once in a process.
+
+    SQLAlchemy does it once for each engine, and a process has several on the same database: two
+    on SQLite, one more for what must not wait. Its keys begin with the engine's dialect.
+    """
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__(key[1:], compiled)
+
+
+ON_POSTGRESQL = {"compiled_cache": Compiled(1000)}
+ON_SQLITE = {"compiled_cache": Compiled(1000)}
+
+
 def postgresql_engine(url: URL, connections: int) -> Engine:
     """So many connections, kept open, and not one more."""
     engine = create_engine(
-        url, pool_size=connections, max_overflow=0, connect_args=CONNECT_ARGUMENTS
+        url,
+        pool_size=connections,
+        max_overflow=0,
+        connect_args=CONNECT_ARGUMENTS,
+        execution_options=ON_POSTGRESQL,
     )
     take_for_an_outage(engine)
     note_poolers(engine)
@@ -43,19 +69,38 @@ def sqlite_engine(url: URL, *, writing: bool, durable: bool) -> Engine:
         poolclass=QueuePool,
         pool_size=1 if writing else 4,
         max_overflow=0,
-        connect_args={"timeout": 30, "check_same_thread": False, "isolation_level": None},
+        connect_args={"timeout": PATIENCE, "check_same_thread": False, "isolation_level": None},
+        execution_options=ON_SQLITE,
     )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
         connection.execute("PRAGMA foreign_keys = ON")
         if not writing:
             connection.execute("PRAGMA query_only = ON")
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
+    if writing:
+        take_turns(engine, url.database or "")
+    else:
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
+
+
+def _write_ahead(connection: Any) -> None:
+    """Have the file written ahead, waiting for others that open it at the same moment.
+
+    SQLite itself does not wait here, whatever its timeout: of two that open a new file at once,
+    each may hold what the other one needs.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return

@@ -81,14 +81,15 @@ def _last_failures(tx: Transaction, manifest_ids: Sequence[int]) -> dict[int, An
 
 def link_retries(tx: Transaction, retries: Mapping[int, int]) -> None:
     """Note on each dead letter the execution that retries it, now that there is one."""
+    if not retries:
+        return
     statement = (
         update(dead_letter)
         .where(dead_letter.c.id == bindparam("b_id"))
         .values(retry_execution_id=bindparam("b_execution_id"))
     )
     rows = [{"b_id": key, "b_execution_id": retries[key]} for key in sorted(retries)]
-    if rows:
-        tx.connection.execute(statement, rows)
+    tx.connection.execute(statement, rows)
 
 
 def awaiting(tx: Transaction) -> list[DeadLetter]:

@@ -19,10 +19,12 @@ from sqlalchemy import func, insert, select
 
 from headway.domain.declaration import Declaration
 from headway.domain.plan import removes_too_much
+from headway.domain.progress import Progress, unseen
+from headway.store.bulk import look_over
 from headway.store.declared_edges import apply_edges, may_close_a_circle
 from headway.store.declared_groups import upsert_groups
 from headway.store.declared_manifests import Written, check_owners, upsert_manifests
-from headway.store.engine import Lock, hold
+from headway.store.locks import Lock, hold
 from headway.store.removal import owned_by, remove
 from headway.store.tables import declaration
 from headway.store.transaction import Transaction
@@ -53,24 +55,31 @@ class Standing:
 
 
 def apply(
-    tx: Transaction, wanted: Declaration, *, allow_removal: bool = False, go_back: bool = False
+    tx: Transaction,
+    wanted: Declaration,
+    *,
+    allow_removal: bool = False,
+    go_back: bool = False,
+    progress: Progress = unseen,
 ) -> Applied:
     """Make the database say what *wanted* says; the same declaration twice writes nothing.
 
     Manifests this application declared before and no longer does are removed, unless that would be
     more than half of them and nobody has allowed it. A declaration that a later one has replaced
     is not applied: an old process that restarts during a deployment must not undo the new one.
-    With *go_back* it is, and even the current one is compared row by row.
+    With *go_back* it is, and even the current one is compared row by row. *progress* is told how
+    many manifests are written.
     """
     standing = standing_of(tx, wanted)
     if standing.outdated and not go_back:
         return Applied(outdated=True)
     written = Written()
     if not standing.current or go_back:
-        written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted))
+        written = upsert_manifests(tx, wanted, upsert_groups(tx, wanted), progress)
     removed, kept_back = _remove_undeclared(tx, wanted, written.created, allow_removal)
     if not standing.current or go_back:
         apply_edges(tx, wanted, written)
+        look_over(tx, written.created)
     if not standing.current:
         _remember(tx, wanted, standing.digest)
     created, changed = written.created, len(written.changed)

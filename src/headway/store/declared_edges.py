@@ -12,7 +12,7 @@ from headway.store.bulk import chunks
 from headway.store.circles import check_circles_through
 from headway.store.declared_manifests import Written
 from headway.store.edges import fill_lost_parents, set_parents
-from headway.store.engine import Lock, hold
+from headway.store.locks import Lock, hold
 from headway.store.tables import dependency, manifest, manifest_group
 from headway.store.transaction import Transaction, among
 from headway.store.wakes import Scope, leave_wakes

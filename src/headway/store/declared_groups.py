@@ -10,6 +10,7 @@ from headway.domain.declaration import Declaration, declared_group
 from headway.domain.manifest import Group
 from headway.store.tables import manifest_group
 from headway.store.transaction import Transaction, among, insert_or_ignore
+from headway.store.versions import One, change
 from headway.store.wakes import Scope, leave_wakes
 
 
@@ -54,14 +55,15 @@ def _change(tx: Transaction, known: Any, text: str) -> None:
     leave_wakes(tx, [(known.id, Scope.GROUP)])
 
 
-def change_group(tx: Transaction, name: str, values: Mapping[str, Any]) -> int:
-    """Give a group other values than the code's, until the code's own change; returns how many."""
-    statement = (
-        update(manifest_group)
-        .where(manifest_group.c.name == name)
-        .values(**values, updated_at=tx.now)
-        .returning(manifest_group.c.id)
-    )
-    ids = list(tx.connection.execute(statement).scalars())
-    leave_wakes(tx, [(key, Scope.GROUP) for key in ids])
-    return len(ids)
+def change_group(
+    tx: Transaction, name: str, values: Mapping[str, Any], expected: str | None = None
+) -> bool:
+    """Give a group other values than the code's, until the code's own change.
+
+    Returns whether there is one of that name; raises if its version is not the one *expected*.
+    """
+    chosen = One(manifest_group, manifest_group.c.name == name, f"group {name!r}")
+    key = change(tx, chosen, values, expected)
+    if key is not None:
+        leave_wakes(tx, [(key, Scope.GROUP)])
+    return key is not None

@@ -5,21 +5,24 @@ locked. Whoever changes several locks them in id order first, and creates in the
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, select, update
 
 from headway.domain.declaration import Declaration, check_owner, declared_manifests
 from headway.domain.manifest import Manifest
-from headway.store.bulk import chunks, create_manifests
-from headway.store.manifest_rows import definition_rows
+from headway.domain.progress import Progress, unseen
+from headway.store.bulk import NewRow, chunks, create_manifests
+from headway.store.manifest_rows import shared_columns
 from headway.store.tables import manifest
 from headway.store.transaction import Transaction, among
 from headway.store.wakes import Scope, leave_wakes
 
 Told = tuple[Manifest, str]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,18 @@ class Written:
         )
 
 
-def upsert_manifests(tx: Transaction, wanted: Declaration, group_ids: Mapping[str, int]) -> Written:
+def upsert_manifests(
+    tx: Transaction,
+    wanted: Declaration,
+    group_ids: Mapping[str, int],
+    progress: Progress = unseen,
+) -> Written:
     """Make the manifests of *wanted* exist as declared, in the groups with these ids."""
-    written = Written()
+    written, done = Written(), 0
     for chunk in chunks(wanted.manifests):
         written += _Upsert(tx, wanted.application, group_ids).write(chunk)
+        done += len(chunk)
+        progress(done, len(wanted.manifests))
     return written
 
 
@@ -82,16 +92,15 @@ class _Upsert:
         return self.write(left) if left else Written()
 
     def _create(self, new: Sequence[Told]) -> int:
-        rows = self._rows(new)
         since = {"created_at": self.tx.now, "scheduled_since": self.tx.now}
-        return create_manifests(self.tx, [row | since for row in rows])
+        return create_manifests(self.tx, list(self._rows(new, since)))
 
     def _change(self, differing: Mapping[int, Told]) -> Written:
         if not differing:
             return Written()
         locked = _current(among(self.tx, manifest.c.id, differing)).order_by(manifest.c.id)
         known = self.tx.connection.execute(locked.with_for_update(key_share=True)).all()
-        rows = self._rows([differing[row.id] for row in known])
+        rows = [row.columns() for row in self._rows([differing[row.id] for row in known])]
         _change_rows(self.tx, list(zip(known, rows, strict=True)))
         moved = (
             before.external_id
@@ -100,19 +109,22 @@ class _Upsert:
         )
         return Written(0, frozenset(row.external_id for row in known), frozenset(moved))
 
-    def _rows(self, told: Sequence[Told]) -> list[dict[str, Any]]:
-        return [
-            row
-            | {
-                "group_id": self.group_ids[item.group.name],
-                "owner": self.application,
-                "declared": text,
-                "updated_at": self.tx.now,
-            }
-            for (item, text), row in zip(
-                told, definition_rows(item for item, _ in told), strict=True
-            )
-        ]
+    def _rows(self, told: Sequence[Told], more: Mapping[str, Any] = NOTHING) -> Iterator[NewRow]:
+        """What is to be written; what a manifest has from the one before it is worked out once."""
+        before: Manifest | None = None
+        shared: Mapping[str, Any] = NOTHING
+        for item, text in told:
+            if before is None or not item.is_like(before):
+                shared = {**self._shared(item), **more}
+            before = item
+            yield NewRow(shared, item.external_id, item.input, text)
+
+    def _shared(self, item: Manifest) -> dict[str, Any]:
+        return shared_columns(item) | {
+            "group_id": self.group_ids[item.group.name],
+            "owner": self.application,
+            "updated_at": self.tx.now,
+        }
 
 
 def _current(chosen: ColumnElement[bool]) -> Select[Any]:

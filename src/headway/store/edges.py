@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from headway.domain.dependencies import EdgeState, initial_consumed_seq
 from headway.store.tables import dependency, manifest, manifest_group, manifest_state
-from headway.store.transaction import Transaction, among
+from headway.store.transaction import Asking, Transaction, among
 
 parent = manifest.alias("parent")
 parent_state = manifest_state.alias("parent_state")
@@ -50,7 +50,7 @@ def edges_of(tx: Transaction, child_id: Column[Any]) -> ColumnElement[str]:
     return _of_child(cast(listed, Text), child_id)
 
 
-def parents_seen(tx: Transaction, child_id: Column[Any]) -> ColumnElement[str]:
+def parents_seen(tx: Asking, child_id: Column[Any]) -> ColumnElement[str]:
     """The newest success of every parent of a child, as JSON of edge id → success_seq."""
     named = func.json_object_agg if tx.on_postgresql else func.json_group_object
     key = cast(dependency.c.id, Text)
@@ -77,19 +77,21 @@ def read_edges(text: str | None, seen_by_runs: str | None = None) -> dict[int, E
     >>> read_edges('[[4, "extract", 3, 2, true, true]]', seen)[4].consumed_seq
     3
     """
+    if text is None:
+        return {}  # as of all that runs by time
     seen = _newest(json.loads(seen_by_runs or "[]"))
     return {
         edge: EdgeState(
             name if present else None, seq or 0, max(consumed, seen.get(edge, 0)), bool(enabled)
         )
-        for edge, name, seq, consumed, enabled, present in json.loads(text or "[]")
+        for edge, name, seq, consumed, enabled, present in json.loads(text)
     }
 
 
 def _newest(seen: Iterable[str | None]) -> dict[int, int]:
     """The newest success noted for each edge in texts that :func:`parents_seen` made."""
     newest: dict[int, int] = {}
-    for text in seen:
+    for text in filter(None, seen):
         for edge, seq in _noted(text).items():
             newest[edge] = max(seq, newest.get(edge, 0))
     return newest

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,10 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from headway.errors import DatabaseUnavailable
+from headway.store.bells import ring
 from headway.store.connecting import listening_engine, postgresql_engine, sqlite_engine
 from headway.store.joining import begin_writing, own_connection
+from headway.store.locks import Lock, end_stuck_holder, lock_statement
 from headway.store.poolers import check_schema_arrives, with_advice
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
@@ -53,16 +54,6 @@ def waited_in_vain(error: BaseException) -> bool:
     cause = getattr(error, "orig", None)
     given_up = getattr(cause, "sqlstate", None) == LOCK_NOT_AVAILABLE
     return given_up or "database is locked" in str(cause)
-
-
-class Lock(IntEnum):
-    """What only one server does at a time; the number is part of the lock's key."""
-
-    MIGRATE = 1
-    APPLY = 2
-    MANAGE = 3
-    DISPATCH = 4
-    SWEEP = 5
 
 
 class Store:
@@ -130,10 +121,19 @@ class Store:
             yield self._transaction(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """A transaction that commits at the end of the block and rolls back on an error."""
+    def writing(self, hint: str | None = None) -> Iterator[Transaction]:
+        """A transaction that commits at the end of the block and rolls back on an error.
+
+        With *hint*, listening servers are told of that topic once it has committed.
+        """
         with self._writer.begin() as connection:
-            yield self._transaction(connection)
+            if hint is not None and self.on_postgresql:
+                now = connection.execute(CLOCK_AND_HINT, {"topic": hint}).one().now
+                yield self._transaction(connection, now)
+            else:
+                yield self._transaction(connection)
+        if hint is not None and not self.on_postgresql:
+            ring(self.url, hint)
 
     @contextmanager
     def briefly(self) -> Iterator[Transaction]:
@@ -185,11 +185,15 @@ class Store:
         statement waits for rows that somebody else is writing.
         """
         with self._writer.begin() as connection:
-            if self.on_postgresql and not _try_lock(connection, lock, seconds, patience):
-                _end_stuck_holder(connection, lock, seconds)
+            if not self.on_postgresql:
+                yield self._transaction(connection)
+                return
+            taken_at = _try_lock(connection, lock, seconds, patience)
+            if taken_at is None:
+                end_stuck_holder(connection, lock, seconds)
                 yield None
                 return
-            yield self._transaction(connection)
+            yield self._transaction(connection, taken_at)
 
     @contextmanager
     def notifying(self) -> Iterator[Connection]:
@@ -225,55 +229,22 @@ class Store:
         return datetime.now(UTC)
 
 
+# One channel per schema: two headways in one database do not wake each other.
+CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
+
 END_IF_IDLE = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), clock_timestamp() AS now"
 ).columns(now=Instant)
+CLOCK_AND_HINT = text(f"SELECT clock_timestamp() AS now, pg_notify({CHANNEL}, :topic)").columns(
+    now=Instant
+)
 DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
 
 
-def hold(tx: Transaction, lock: Lock) -> None:
-    """Hold *lock* until the transaction ends, waiting for whoever has it.
-
-    By the schema the tables are in, for a caller's connection may look in several. SQLite has one
-    writer at a time and needs no other lock.
-    """
-    if tx.on_postgresql:
-        statement = text(
-            "SELECT pg_advisory_xact_lock((CAST(:lock AS bigint) << 32) + CAST(relnamespace AS "
-            "bigint)) FROM pg_class WHERE oid = CAST(:table AS regclass)"
-        )
-        tx.connection.execute(statement, {"lock": int(lock), "table": work_queue.name})
-
-
-def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -> bool:
-    limits = {
-        "statement_timeout": seconds,
-        "lock_timeout": patience,
-        "idle_in_transaction_session_timeout": seconds,
-    }
+def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -> datetime | None:
+    """Take *lock* unless somebody has it; returns when that was, by the database's clock."""
     version = connection.dialect.server_version_info or (0,)
-    if int(version[0]) >= 17:
-        limits["transaction_timeout"] = seconds * 4
-    settings = (f", set_config('{name}', '{limit}s', true)" for name, limit in limits.items())
-    statement = text(
-        "SELECT pg_try_advisory_xact_lock("
-        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint))"
-        + "".join(settings)
-    )
-    return bool(connection.execute(statement, {"lock": int(lock)}).scalar_one())
-
-
-def _end_stuck_holder(connection: Connection, lock: Lock, seconds: int) -> None:
-    """End the session that holds *lock* if its statement has outlived its own timeouts.
-
-    None of them reaches a session that waits to send rows to a client that was stopped: it would
-    hold the lock until that client wakes up.
-    """
-    statement = text(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)"
-        " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid = :lock"
-        " AND objid = current_schema()::regnamespace AND datname = current_database()"
-        " AND usename = current_user AND state = 'active'"
-        " AND query_start < clock_timestamp() - make_interval(secs => :seconds)"
-    )
-    connection.execute(statement, {"lock": int(lock), "seconds": seconds})
+    limits_transactions = int(version[0]) >= 17
+    statement = lock_statement(seconds, patience, limits_transactions, lock is Lock.DISPATCH)
+    tried = connection.execute(statement, {"lock": int(lock)}).one()
+    return tried.now if tried.taken else None

@@ -48,7 +48,7 @@ def waiting(tx: Transaction, kind: EventType, limit: int) -> list[KnownEvent]:
     oldest = select(event, claimed.label("claimed")).where(to_do(kind)).order_by(*order)
     line = oldest.limit(limit).subquery()
     free = select(line).where(line.c.claimed == false())
-    return _known(tx, free.order_by(line.c.created_at, line.c.event_id))
+    return known(tx, free.order_by(line.c.created_at, line.c.event_id))
 
 
 def to_do(kind: EventType) -> ColumnElement[bool]:
@@ -61,12 +61,12 @@ def to_do(kind: EventType) -> ColumnElement[bool]:
 def newest(tx: Transaction, limit: int) -> list[KnownEvent]:
     """What was asked for last, whatever became of it."""
     order = (event.c.created_at.desc(), event.c.event_id)
-    return _known(tx, select(event).order_by(*order).limit(limit))
+    return known(tx, select(event).order_by(*order).limit(limit))
 
 
 def find(tx: Transaction, event_id: str) -> KnownEvent | None:
     """The event of this id."""
-    found = _known(tx, select(event).where(event.c.event_id == event_id))
+    found = known(tx, select(event).where(event.c.event_id == event_id))
     return found[0] if found else None
 
 
@@ -112,7 +112,8 @@ def _change(tx: Transaction, event_id: str, **values: Any) -> None:
     tx.connection.execute(update(event).where(unprocessed).values(**values))
 
 
-def _known(tx: Transaction, statement: Any) -> list[KnownEvent]:
+def known(tx: Transaction, statement: Any) -> list[KnownEvent]:
+    """The events a *statement* selects, with all their columns."""
     rows: Sequence[Any] = tx.connection.execute(statement).mappings().all()
     return [
         KnownEvent(

@@ -165,7 +165,7 @@ def unburied(tx: Transaction, grace: timedelta) -> list[str]:
 
 def bury_all(tx: Transaction, grace: timedelta) -> int:
     """Delete their rows; what they ran is then nobody's and can be ended."""
-    dead = locked_in_order(server, _dead(tx, grace), wait=False)
+    dead = locked_in_order(tx, server, _dead(tx, grace), wait=False)
     return len(tx.connection.execute(delete(server).where(dead).returning(server.c.id)).all())
 
 

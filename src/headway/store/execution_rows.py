@@ -1,10 +1,13 @@
 """Rows of executions as the domain's values."""
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
-from headway.domain.execution import Execution, ExecutionState, Failure
+from headway.domain.execution import Execution, ExecutionState, Failure, Outcome
+from headway.domain.routing import LOCAL
 
 
 def to_execution(row: Row[Any]) -> Execution:
@@ -39,6 +42,57 @@ def to_execution(row: Row[Any]) -> Execution:
         task_server=row.task_server,
         parents_seen=row.parents_seen,
         max_attempts=row.max_attempts,
+        queued_at=row.queued_at,
+    )
+
+
+def just_started(row: Any, now: datetime) -> Execution:
+    """An execution that was created in progress a moment ago, of what its INSERT returned: the
+    columns ``RETURNED`` and ``STARTED`` in their order (``folding``)."""
+    key, entry_id, manifest_id, _, _, owner, external_id, group_name, workflow, *rest = row
+    input_text, source, priority, attempt, max_attempts, queued_at, *rest = rest
+    scheduled_for, seen, step = rest
+    return Execution(
+        key,
+        entry_id,
+        manifest_id,
+        external_id,
+        group_name,
+        workflow,
+        input_text,
+        source,
+        priority,
+        attempt,
+        0,
+        ExecutionState.IN_PROGRESS,
+        scheduled_for,
+        now,
+        now,
+        None,
+        owner,
+        False,
+        step,
+        now,
+        None,
+        None,
+        None,
+        None,
+        LOCAL,
+        seen,
+        max_attempts,
+        queued_at,
+    )
+
+
+def ended_as(live: Execution, outcome: Outcome, key: int, finished_at: datetime) -> Execution:
+    """What *live* is in the history after *outcome*, under the id *key*."""
+    return replace(
+        live,
+        id=key,
+        state=outcome.state,
+        finished_at=finished_at,
+        failure=outcome.failure,
+        output=outcome.output,
     )
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, select, update
 
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.admission import Active
+from headway.domain.execution import Execution, ExecutionState, StepRun
 from headway.domain.routing import LOCAL
 from headway.store import leases
 from headway.store.execution_rows import to_execution
+from headway.store.step_rows import steps_to_json
 from headway.store.tables import execution, executions, manifest
-from headway.store.transaction import Transaction, among, locked_in_order, word
+from headway.store.transaction import Transaction, among, among_found, locked_in_order, word
 
 PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
@@ -23,21 +25,14 @@ IS_LOCAL = execution.c.task_server == word(LOCAL)
 Steps = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Active:
-    """How many executions hold a slot: of the global limit, per group, and of the own workers."""
-
-    total: int
-    by_group: dict[int, int]
-    local: int = 0
+_KINDS = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
+_COUNTED = select(*_KINDS, func.count().label("active")).group_by(*_KINDS)
 
 
 def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
     """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all."""
-    counted = func.count().label("active")
-    kinds = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
     total, local, by_group = 0, 0, Counter[int]()
-    for row in tx.connection.execute(select(*kinds, counted).group_by(*kinds)):
+    for row in tx.connection.execute(_COUNTED):
         local += row.active if row.task_server == LOCAL else 0
         total += 0 if row.workflow in excluded else row.active
         if row.group_id is not None:
@@ -78,13 +73,22 @@ def has_pending(tx: Transaction, crashes: range) -> bool:
     return tx.connection.execute(pending).first() is not None
 
 
+_SOMEBODY_WAITS = exists().where(PENDING, IS_LOCAL)
+_NOBODY_WAITS = ~_SOMEBODY_WAITS
+
+
 def hold_to_claim(tx: Transaction, owner: str) -> bool:
     """Hold *owner*'s lease if there is anything to claim; False without the one or the other.
 
     A hint wakes every worker, and most of them find nothing: they need not look twice. What comes
     after this look comes with a hint of its own.
     """
-    return leases.hold(tx, owner, only_if=exists().where(PENDING, IS_LOCAL))
+    return leases.hold(tx, owner, only_if=_SOMEBODY_WAITS)
+
+
+def hold_to_start(tx: Transaction, owner: str) -> bool:
+    """Hold *owner*'s lease if nothing waits to be claimed, which would have to come first."""
+    return leases.hold(tx, owner, only_if=_NOBODY_WAITS)
 
 
 def claim_one(
@@ -104,7 +108,7 @@ def start(
     picked = chosen.cte("picked").prefix_with("MATERIALIZED", dialect="postgresql")
     statement = (
         update(execution)
-        .where(execution.c.id.in_(select(picked.c.id)))
+        .where(among_found(tx, execution.c.id, select(picked.c.id)))
         .values(
             state=word(ExecutionState.IN_PROGRESS),
             owner=owner,
@@ -122,15 +126,21 @@ def _first_step(first_steps: Steps | None) -> Any:
     return case(dict(first_steps), value=execution.c.workflow, else_=None) if first_steps else None
 
 
-def note_step(tx: Transaction, owner: str, execution_id: int, step: str) -> str | None:
-    """Record the running step of an execution that is still *owner*'s.
+def note_step(
+    tx: Transaction, owner: str, execution_id: int, step: str, ended: Sequence[StepRun] = ()
+) -> str | None:
+    """Record the running step of an execution that is still *owner*'s, and those that have ended.
 
     Returns why cancellation was requested, ``""`` if it was not, None if it is not ours.
     """
     statement = (
         update(execution)
         .where(execution.c.id == execution_id, IN_PROGRESS, execution.c.owner == owner)
-        .values(running_step=step, step_started_at=tx.now)
+        .values(
+            running_step=step,
+            step_started_at=tx.now,
+            steps=steps_to_json(ended) if ended else None,
+        )
         .returning(execution.c.cancel_requested, execution.c.cancel_reason)
     )
     row = tx.connection.execute(statement).one_or_none()
@@ -265,7 +275,7 @@ def _flag(tx: Transaction, chosen: ColumnElement[bool], reason: str, *, wait: bo
     unflagged = and_(chosen, IN_PROGRESS, ~execution.c.cancel_requested)
     statement = (
         update(execution)
-        .where(locked_in_order(execution, unflagged, wait=wait))
+        .where(locked_in_order(tx, execution, unflagged, wait=wait))
         .values(cancel_requested=True, cancel_reason=reason)
         .returning(execution.c.id)
     )

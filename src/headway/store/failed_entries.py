@@ -25,6 +25,7 @@ from headway.domain.work_queue import EntryStatus
 from headway.store.activation import release_held
 from headway.store.eligibility import QUEUED
 from headway.store.execution_ids import reserve_on_sqlite
+from headway.store.folding import FOLDED
 from headway.store.tables import (
     execution,
     execution_history,
@@ -35,7 +36,6 @@ from headway.store.tables import (
 from headway.store.transaction import Transaction, among, locked_in_order, word
 from headway.store.types import Instant
 from headway.store.wakes import Scope, leave_wakes
-from headway.store.work_queue import FOLDED
 
 REASON_LIMIT = 1000
 STEP = "DispatchJobs"
@@ -58,7 +58,7 @@ def _fail_for(tx: Transaction, ids: Sequence[int], reason: str, code: FailureCod
     chosen = and_(QUEUED, among(tx, work_queue.c.id, ids))
     statement = (
         update(work_queue)
-        .where(locked_in_order(work_queue, chosen, wait=False))
+        .where(locked_in_order(tx, work_queue, chosen, wait=False))
         .values(status=EntryStatus.FAILED.value, ended_at=tx.now, ended_reason=reason)
         .returning(work_queue.c.id)
     )

@@ -4,16 +4,23 @@ Read by a walk from lane to lane over the index, whatever the number of entries 
 """
 
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    CompoundSelect,
+    Integer,
+    Label,
     Select,
     and_,
+    bindparam,
     case,
+    cast,
     func,
     literal_column,
+    null,
     or_,
     select,
     true,
@@ -21,11 +28,21 @@ from sqlalchemy import (
 )
 
 from headway.domain.lanes import Lane
-from headway.store.eligibility import in_order, ready
+from headway.store.eligibility import delayed, group_open, in_order, queued, ready
 from headway.store.tables import execution, manifest_group, work_queue
-from headway.store.transaction import Transaction
+from headway.store.transaction import Asking, Draft, Transaction, draft_for
+from headway.store.types import Instant
 
-HEADS, AGED = "heads", "aged"
+HEADS, AGED, DELAYED = "heads", "aged", "delayed"
+
+
+class Lanes(NamedTuple):
+    """The best lanes, the oldest, and when the first of what counts as delayed is due."""
+
+    heads: list[Lane]
+    aged: list[Lane]
+    next_at: datetime | None
+
 
 first = work_queue.alias("first_of_lane")
 ahead = work_queue.alias("ahead")
@@ -33,34 +50,60 @@ ahead = work_queue.alias("ahead")
 
 def lanes(
     tx: Transaction, limit: int | None, aged_before: datetime | None, aged_limit: int | None
-) -> tuple[list[Lane], list[Lane]]:
+) -> Lanes:
     """The best lane of each group in the order of dispatch, full groups last; and the oldest.
 
     Those are lanes of groups that have been neither full nor disabled since *aged_before*, and
     whose first entry was queued before that.
     """
-    walked = _walk(tx)
-    known = _with_groups(walked)
+    parts = _statement(draft_for(tx), limit is None, aged_before is None, aged_limit is None)
+    asked = {"limit": limit, "aged_before": aged_before, "aged_limit": aged_limit}
+    given = {name: value for name, value in asked.items() if value is not None} | {"now": tx.now}
+    rows = tx.connection.execute(parts, given).all()
+    best = [_lane(row) for row in rows if row.kind == HEADS]
+    oldest = [_lane(row) for row in rows if row.kind == AGED]
+    return Lanes(
+        sorted(best, key=lambda lane: (lane.full, lane.order)),
+        sorted(oldest, key=lambda lane: lane.age),
+        next((row.created_at for row in rows if row.kind == DELAYED), None),
+    )
+
+
+@cache
+def _statement(
+    draft: Draft, every_head: bool, nobody_ages: bool, all_aged: bool
+) -> CompoundSelect[Any]:
+    known = _with_groups(walk(draft))
     heads = (
         select(literal_column(f"'{HEADS}'").label("kind"), *known.c)
         .where(known.c.opens_group)
         .order_by(known.c.full, known.c.group_priority.desc(), *in_order(known))
-        .limit(limit)
+        .limit(None if every_head else bindparam("limit", type_=Integer))
         .subquery("heads")
     )
-    parts: list[Select[Any]] = [select(heads)]
-    if aged_before is not None:
-        parts.append(select(_aged(known, aged_before, aged_limit)))
-    rows = tx.connection.execute(union_all(*parts)).all()
-    best = [_lane(row) for row in rows if row.kind == HEADS]
-    oldest = [_lane(row) for row in rows if row.kind == AGED]
-    return (
-        sorted(best, key=lambda lane: (lane.full, lane.order)),
-        sorted(oldest, key=lambda lane: lane.age),
+    parts: list[Select[Any]] = [select(heads), _delayed(known)]
+    if not nobody_ages:
+        parts.append(select(_aged(known, all_aged)))
+    return union_all(*parts)
+
+
+def _delayed(known: Any) -> Select[Any]:
+    """A row that says nothing but when."""
+    # The first by the index: as a minimum it might be looked for by reading the whole queue.
+    first_due = (
+        select(ahead.c.scheduled_at)
+        .where(queued(ahead), delayed(ahead))
+        .order_by(ahead.c.scheduled_at)
+        .limit(1)
+        .subquery("first_due")
     )
+    nothing = {one.name: cast(null(), one.type) for one in known.c}
+    said = nothing | {known.c.created_at.name: first_due.c.scheduled_at}
+    kind: Label[str] = literal_column(f"'{DELAYED}'").label("kind")
+    return select(kind, *(said[one.name].label(one.name) for one in known.c))
 
 
-def _walk(tx: Transaction) -> CTE:
+def walk(tx: Asking) -> CTE:
     """From the first entry of a lane to that of the next: lower in the same group, or in another.
 
     Entries without a group are a walk of their own, for NULL is neither before nor behind.
@@ -125,12 +168,13 @@ def _with_groups(walked: CTE) -> Any:
                 active, active.c.group_id == walked.c.group_id
             )
         )
-        .where(or_(manifest_group.c.id.is_(None), manifest_group.c.enabled))
-        .subquery("known")
+        .where(group_open())
+        .cte("known")
     )
 
 
-def _aged(known: Any, before: datetime, limit: int | None) -> Any:
+def _aged(known: Any, every_one: bool) -> Any:
+    before = bindparam("aged_before", type_=Instant)
     return (
         select(literal_column(f"'{AGED}'").label("kind"), *known.c)
         .where(
@@ -139,7 +183,7 @@ def _aged(known: Any, before: datetime, limit: int | None) -> Any:
             or_(known.c.last_shut_at.is_(None), known.c.last_shut_at <= before),
         )
         .order_by(known.c.created_at, known.c.id)
-        .limit(limit)
+        .limit(None if every_one else bindparam("aged_limit", type_=Integer))
         .subquery("oldest")
     )
 

@@ -16,13 +16,17 @@ since the latest renewal before it is at most a beat old.
 """
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Interval,
+    Select,
+    Text,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -42,6 +46,7 @@ from headway.store.transaction import Transaction, locked_in_order
 from headway.store.types import Instant
 
 NOW = timedelta(0)
+CLOCK: ColumnElement[datetime] = literal_column("clock_timestamp()", Instant)
 
 # A process that was stopped in the middle of a claim must not keep its row from being buried.
 STOPPED_CLAIM_ENDS = "5s"
@@ -89,17 +94,25 @@ def hold(tx: Transaction, server_id: str, only_if: ColumnElement[bool] | None = 
     A statement of its own before the claim: a snapshot taken with the lock would be older than it.
     Where it is asked *only_if* something is the case, False also says that it is not.
     """
+    own = _holding(tx.on_postgresql, tx.ticking, only_if)
+    held = tx.connection.execute(own, {"id": server_id, "now": tx.now}).first()
+    return held is not None and bool(held.wanted)
+
+
+@cache
+def _holding(
+    on_postgresql: bool, ticking: bool, only_if: ColumnElement[bool] | None
+) -> Select[Any]:
     columns: list[ColumnElement[Any]] = [(true() if only_if is None else only_if).label("wanted")]
-    if tx.on_postgresql:
+    if on_postgresql:
         limit = func.set_config("idle_in_transaction_session_timeout", STOPPED_CLAIM_ENDS, True)
         columns.append(limit)
-    own = (
+    clock: ColumnElement[Any] = CLOCK if ticking else bindparam("now", type_=Instant)
+    return (
         select(*columns)
-        .where(server.c.id == server_id, server.c.expires_at > from_now(tx, NOW))
+        .where(server.c.id == bindparam("id", type_=Text), server.c.expires_at > clock)
         .with_for_update(read=True, key_share=True)
     )
-    held = tx.connection.execute(own).first()
-    return held is not None and bool(held.wanted)
 
 
 def bury(tx: Transaction, by: str, lease: timedelta) -> list[str]:
@@ -113,7 +126,9 @@ def bury(tx: Transaction, by: str, lease: timedelta) -> list[str]:
     )
     expired = and_(server.c.expires_at <= now, steady)
     statement = (
-        delete(server).where(locked_in_order(server, expired, wait=False)).returning(server.c.id)
+        delete(server)
+        .where(locked_in_order(tx, server, expired, wait=False))
+        .returning(server.c.id)
     )
     return sorted(tx.connection.execute(statement).scalars())
 
@@ -127,5 +142,4 @@ def from_now(tx: Transaction, delay: timedelta) -> ColumnElement[Any]:
     """So long from now, by the clock of the database at the moment a row is looked at."""
     if not tx.ticking:
         return literal(tx.now + delay, Instant)
-    clock = literal_column("clock_timestamp()", Instant)
-    return type_coerce(clock.op("+")(literal(delay, Interval)), Instant)
+    return type_coerce(CLOCK.op("+")(literal(delay, Interval)), Instant)

@@ -1,7 +1,9 @@
 """A manifest's definition as columns, and back."""
 
-from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import lru_cache
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 from headway.domain.due import MisfirePolicy
@@ -10,21 +12,11 @@ from headway.domain.manifest import DEPENDENTS, Manifest
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, Schedule, schedule_from_fields, schedule_to_fields
 from headway.domain.time_options import TimeOptions
-from headway.domain.timing import FirstRun
+from headway.domain.timing import FirstRun, Timing
 
 
-def definition_rows(items: Iterable[Manifest]) -> Iterator[dict[str, Any]]:
-    """What declared manifests write into their own columns."""
-    before: Manifest | None = None
-    shared: dict[str, Any] = {}
-    for item in items:
-        if before is None or not item.is_like(before):
-            shared = _shared_columns(item)
-        before = item
-        yield {**shared, "external_id": item.external_id, "input": item.input}
-
-
-def _shared_columns(item: Manifest) -> dict[str, Any]:
+def shared_columns(item: Manifest) -> dict[str, Any]:
+    """What a declared manifest writes into the columns that all items of its batch have alike."""
     return {
         "workflow": item.workflow,
         "input_type": item.input_type,
@@ -87,13 +79,57 @@ def time_of(row: Any) -> TimeOptions:
     """The time options in a row."""
     return TimeOptions(
         misfire_policy=MisfirePolicy(row.misfire_policy) if row.misfire_policy else None,
-        misfire_threshold=_span(row.misfire_threshold_seconds),
+        misfire_threshold=span_of(row.misfire_threshold_seconds),
         catch_up_limit=row.catch_up_limit,
-        variance=_span(row.variance_seconds),
+        variance=span_of(row.variance_seconds),
         exclusions=exclusions_from_json(row.exclusions),
         first_run=FirstRun(row.first_run) if row.first_run else None,
         tz=row.time_zone,
     )
+
+
+# What says when a manifest runs.
+TIMED = (
+    "schedule_kind",
+    "interval_seconds",
+    "cron_expression",
+    "time_zone",
+    "once_at",
+    "fixed_rate",
+    "misfire_policy",
+    "misfire_threshold_seconds",
+    "catch_up_limit",
+    "variance_seconds",
+    "exclusions",
+    "first_run",
+)
+_timed = attrgetter(*TIMED)
+
+
+def timing_of(row: Any) -> Timing:
+    """When the manifest in a row runs; a row somebody edited may be refused."""
+    return _timing_of(_timed(row))
+
+
+def schedule_and_time_of(row: Any) -> tuple[Schedule, TimeOptions]:
+    """The schedule and the time options in a row, once it is certain that they go together."""
+    return _schedule_and_time_of(_timed(row))
+
+
+@lru_cache(maxsize=4096)
+def _timing_of(values: tuple[Any, ...]) -> Timing:
+    """Kept, because thousands of manifests share a few schedules."""
+    schedule, time = _schedule_and_time_of(values)
+    return time.timing(schedule)
+
+
+@lru_cache(maxsize=4096)
+def _schedule_and_time_of(values: tuple[Any, ...]) -> tuple[Schedule, TimeOptions]:
+    """Kept likewise, but never what is refused: what a machine knows of time zones may grow."""
+    row = SimpleNamespace(**dict(zip(TIMED, values, strict=True)))
+    schedule, time = schedule_of(row), time_of(row)
+    time.timing(schedule)
+    return schedule, time
 
 
 def retry_of(row: Any) -> RetryPolicy | None:
@@ -112,5 +148,6 @@ def _seconds(span: timedelta | None) -> int | None:
     return None if span is None else int(span.total_seconds())
 
 
-def _span(seconds: int | None) -> timedelta | None:
+def span_of(seconds: int | None) -> timedelta | None:
+    """A span of time in a row."""
     return None if seconds is None else timedelta(seconds=seconds)

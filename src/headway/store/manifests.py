@@ -10,7 +10,6 @@ from sqlalchemy import (
     Select,
     Subquery,
     and_,
-    any_,
     cast,
     exists,
     func,
@@ -27,7 +26,7 @@ from headway.domain.time_options import TimeOptions
 from headway.errors import HeadwayError
 from headway.store.edges import edges_of, read_edges
 from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, holds_back, live_run
-from headway.store.manifest_rows import retry_of, schedule_of, time_of
+from headway.store.manifest_rows import retry_of, schedule_and_time_of
 from headway.store.overlapping import later, running_for, seen_by_runs
 from headway.store.tables import (
     dead_letter,
@@ -37,7 +36,7 @@ from headway.store.tables import (
     manifest_state,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Transaction, among, among_found, word
 
 # What no decision asks for; the declaration alone may be longer than all the rest of a row.
 BOOKKEEPING = frozenset({"declared", "owner", "batch", "created_at", "updated_at", "removed_at"})
@@ -59,9 +58,7 @@ def due_candidates(tx: Transaction, limit: int) -> list[int]:
         .limit(limit)
     )
     key = manifest_state.c.manifest_id
-    # As an array, because a join with them would be planned to read every state there is.
-    chosen = key == any_(func.array(fair.scalar_subquery())) if tx.on_postgresql else key.in_(fair)
-    free = select(key).where(chosen).order_by(key)
+    free = select(key).where(among_found(tx, key, fair)).order_by(key)
     locked = free.with_for_update(skip_locked=True, key_share=True)
     return list(tx.connection.execute(locked).scalars())
 
@@ -229,8 +226,6 @@ def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
 
 def _timing(row: Any) -> tuple[Schedule, TimeOptions, str | None]:
     try:
-        schedule, time = schedule_of(row), time_of(row)
-        time.timing(schedule)
+        return *schedule_and_time_of(row), None
     except HeadwayError as error:
         return Never(), TimeOptions(), str(error)
-    return schedule, time, None

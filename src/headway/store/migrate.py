@@ -10,8 +10,10 @@ from importlib.resources import files
 
 from sqlalchemy import Connection, func, insert, inspect, select
 
+from headway.domain.progress import Progress, unseen
 from headway.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.tables import schema_version
 from headway.store.transaction import Transaction
 
@@ -64,19 +66,18 @@ def check_schema(store: Store) -> None:
         raise SchemaTooNew(found, needed)
 
 
-def migrate(store: Store) -> list[Migration]:
+def migrate(store: Store, progress: Progress = unseen) -> list[Migration]:
     """Apply what is missing and return it; refuses a database newer than this code."""
     known = migrations_for(store.url.get_backend_name())
+    newest = known[-1].version
+    with store.reading() as tx:  # mostly nothing is missing, and then nobody is kept waiting
+        found = _known_version(tx, newest)
+    missing = [migration for migration in known if migration.version > found]
     applied: list[Migration] = []
-    for migration in known:
-        with store.writing() as tx:
-            _wait_for_lock(tx)
-            found = current_version(tx)
-            if found > known[-1].version:
-                raise SchemaTooNew(found, known[-1].version)
-            if migration.version > found:
-                _apply(tx, migration)
-                applied.append(migration)
+    for number, migration in enumerate(missing, 1):
+        if _apply_unless_applied(store, migration, newest):
+            applied.append(migration)
+        progress(number, len(missing))
     return applied
 
 
@@ -86,6 +87,23 @@ def prepare(store: Store) -> None:
     if not store.on_postgresql:
         migrate(store)
     check_schema(store)
+
+
+def _apply_unless_applied(store: Store, migration: Migration, newest: int) -> bool:
+    """Whether it was this process that did it."""
+    with store.writing() as tx:
+        _wait_for_lock(tx)
+        if migration.version <= _known_version(tx, newest):
+            return False
+        _apply(tx, migration)
+    return True
+
+
+def _known_version(tx: Transaction, newest: int) -> int:
+    found = current_version(tx)
+    if found > newest:
+        raise SchemaTooNew(found, newest)
+    return found
 
 
 def _wait_for_lock(tx: Transaction) -> None:

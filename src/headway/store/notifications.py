@@ -3,36 +3,47 @@
 Never sent inside a job's transaction, because NOTIFY makes commits wait for one another.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, text
 
-from headway.store.engine import Store
+from headway.store.engine import CHANNEL, Store
 from headway.store.poolers import is_pooled
 from headway.store.transaction import Transaction
+from headway.store.types import Listed
 
-# One channel per schema: two headways in one database do not wake each other.
-CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
+EVERYBODY = ""
+_NOTIFY = text(f"SELECT pg_notify({CHANNEL}, :topic)")
+# Nothing is lost with a hint: nobody waits until it is on the disk.
+_HINT = text(
+    f"SELECT set_config('synchronous_commit', 'off', true), pg_notify({CHANNEL}, topic)"
+    " FROM unnest(:topics) AS topic"
+).bindparams(bindparam("topics", type_=Listed(Text())))
 
 
-def notify(store: Store, topics: Iterable[str]) -> None:
-    """Tell every listening server that there is something to do for these *topics*."""
+def notify(store: Store, topics: Iterable[str], sender: str = "") -> None:
+    """Tell every listening server that there is something to do for these *topics*.
+
+    Who listens under the same name as the *sender* does not hear it.
+    """
     with store.notifying() as connection:
-        for topic in topics:
-            connection.execute(text(f"SELECT pg_notify({CHANNEL}, :topic)"), {"topic": topic})
+        connection.execute(_HINT, {"topics": [f"{topic} {sender}".strip() for topic in topics]})
 
 
-def notify_at_commit(tx: Transaction) -> None:
+def notify_at_commit(tx: Transaction, topic: str = EVERYBODY) -> None:
     """Tell every listening server, once the caller's transaction commits, to look around.
 
-    Without a payload, so that any number of calls in one transaction are one notification.
+    Any number of calls in one transaction with the same *topic* are one notification.
     """
     if tx.on_postgresql:
-        tx.connection.execute(text(f"SELECT pg_notify({CHANNEL}, '')"))
+        tx.connection.execute(_NOTIFY, {"topic": topic})
 
 
-def listen(store: Store, seconds: float) -> Iterator[str | None]:
-    """Yield each topic as it arrives, and None at least every *seconds*; nothing from a pooler."""
+def listen(store: Store, seconds: float, listener: str = "") -> Generator[str | None]:
+    """Yield each topic as it arrives, and None at least every *seconds*; nothing from a pooler.
+
+    Of what the *listener* sends itself nothing is heard.
+    """
     with store.listening() as connection:
         if is_pooled(connection):
             return
@@ -42,5 +53,7 @@ def listen(store: Store, seconds: float) -> Iterator[str | None]:
         assert driver is not None
         while True:
             for message in driver.notifies(timeout=seconds, stop_after=1):
-                yield message.payload
+                topic, _, sender = message.payload.partition(" ")
+                if not sender or sender != listener:
+                    yield topic
             yield None

@@ -20,6 +20,8 @@ from headway.domain.azolla.artifacts import (
 )
 from headway.domain.azolla.entries import ID_LIMIT, standing
 from headway.domain.azolla.filters import ObjectiveFilter
+from headway.domain.versions import next_moment, version_of
+from headway.errors import ChangedMeanwhile
 from headway.store import substrate
 from headway.store.artifact_rows import from_row, to_row
 from headway.store.pause_states import IS_STANDING
@@ -76,11 +78,23 @@ def add(tx: Transaction, one: Objective) -> bool:
     return tx.connection.execute(statement, row).first() is not None
 
 
-def change(tx: Transaction, objective_id: str, values: Mapping[str, Any]) -> None:
-    """Write new values of some columns; who changes an objective begins its time anew."""
+def change(
+    tx: Transaction, objective_id: str, values: Mapping[str, Any], expected: str | None = None
+) -> None:
+    """Write new values of some columns, if the row is of the version *expected*; who changes an
+    objective begins its time anew."""
+    own, now = objective.c.objective_id == objective_id, tx.now
+    if expected is not None:
+        now = _expected(_locked(tx, own), expected, now)
     plain = {key: str(one) if isinstance(one, str) else one for key, one in values.items()}
-    statement = update(objective).where(objective.c.objective_id == objective_id)
-    tx.connection.execute(statement.values(**plain, updated_at=tx.now))
+    tx.connection.execute(update(objective).where(own).values(**plain, updated_at=now))
+
+
+def _expected(row: Any, version: str, now: datetime) -> datetime:
+    """When a row that has this version is changed; an error if it has another by now."""
+    if version_of(row.updated_at) != version:
+        raise ChangedMeanwhile(f"objective {row.objective_id!r}", version_of(row.updated_at))
+    return next_moment(row.updated_at, now)
 
 
 def block(tx: Transaction, objective_id: str, blocker: BlockerRef) -> bool:

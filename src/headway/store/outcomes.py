@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
 from headway.domain.attempts import Next, what_is_next
 from headway.domain.dead_letter import crash_reason
 from headway.domain.execution import (
+    Ended,
     Execution,
     ExecutionState,
     Failure,
     FailureCode,
     Outcome,
-    check_transition,
     crashed_too_often,
 )
 from headway.domain.retry import RetryPolicy
@@ -26,15 +26,16 @@ from headway.domain.text import printable
 from headway.store import dead_letters, pause_states
 from headway.store.activation import release_held
 from headway.store.attempts import Failed, queue_next
+from headway.store.completing import complete
 from headway.store.dead_letters import NewDeadLetter
 from headway.store.delays import put_off
 from headway.store.edges import consume
-from headway.store.execution_ids import reserve_unused
 from headway.store.execution_rows import to_execution
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
+from headway.store.history_rows import write_history
 from headway.store.settling import settle_ended
 from headway.store.tables import execution, execution_history, outbox, server
-from headway.store.transaction import Transaction, among, insert_or_ignore, locked_in_order
+from headway.store.transaction import Transaction, among, locked_in_order
 from headway.store.work_queue import requeue
 
 REASON_LIMIT = 1000
@@ -49,10 +50,42 @@ BACKOFF = RetryPolicy()
 
 def finish(
     tx: Transaction, owner: str, outcomes: Mapping[int, Outcome], backoff: RetryPolicy = BACKOFF
-) -> list[Execution]:
+) -> list[Ended]:
     """Record how *owner*'s executions ended; returns those that were still *owner*'s."""
-    mine = and_(among(tx, execution.c.id, outcomes), IN_PROGRESS, execution.c.owner == owner)
-    return _end(tx, mine, lambda row: outcomes[row.id], backoff)
+    completed = _complete(tx, owner, outcomes) if tx.on_postgresql else []
+    done = {one.id for one in completed}
+    others = {key: outcomes[key] for key in outcomes if key not in done}
+    if not others:
+        return completed
+    mine = and_(among(tx, execution.c.id, others), IN_PROGRESS, execution.c.owner == owner)
+    ended = [one.ended(tx.now) for one in _end(tx, mine, lambda row: others[row.id], backoff)]
+    return sorted(completed + ended, key=lambda one: one.id)
+
+
+def _complete(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Ended]:
+    """End those that returned and leave nothing behind for a person."""
+    returned = {
+        key: one
+        for key, one in outcomes.items()
+        if one.state is ExecutionState.COMPLETED and not one.hand_over
+    }
+    if not returned:
+        return []
+    if len(returned) < len(outcomes):
+        _lock(tx, outcomes)
+    completed = complete(tx, owner, returned)
+    of_manifests = [(one.ended.manifest_id, one) for one in completed if one.ended.manifest_id]
+    if of_manifests:
+        settle_ended(tx, [(key, one.ended) for key, one in of_manifests])
+        consume(tx, [one.parents_seen for _, one in of_manifests])
+        release_held(tx, {key for key, _ in of_manifests})
+    return [one.ended for one in completed]
+
+
+def _lock(tx: Transaction, execution_ids: Iterable[int]) -> None:
+    """In one go, in the order of their ids, because two statements will touch them."""
+    chosen = select(execution.c.id).where(among(tx, execution.c.id, execution_ids))
+    tx.connection.execute(chosen.order_by(execution.c.id).with_for_update())
 
 
 def hand_back(tx: Transaction, owner: str, execution_ids: Iterable[int]) -> list[Execution]:
@@ -209,13 +242,13 @@ def _end(
     wait: bool = True,
 ) -> list[Execution]:
     # The reapers do not wait: the manager may hold the state whoever is finishing needs next.
-    locked = locked_in_order(execution, chosen, wait=wait)
+    locked = locked_in_order(tx, execution, chosen, wait=wait)
     statement = delete(execution).where(locked).returning(*execution.c)
     rows = sorted(tx.connection.execute(statement).all(), key=lambda row: int(row.id))
     if not rows:
         return []
     outcomes = [(row, _heeding_a_cancellation(row, outcome_of(row))) for row in rows]
-    ended = _write_history(tx, outcomes)
+    ended = write_history(tx, outcomes)
     how = (outcome for _, outcome in outcomes)
     pause_states.leave_after_runs(tx, zip(ended, how, strict=True))
     settle_ended(tx, [(one.manifest_id, one) for one in ended if one.manifest_id is not None])
@@ -253,38 +286,4 @@ def _heeding_a_cancellation(row: Any, outcome: Outcome) -> Outcome:
         return outcome
     step = row.running_step or row.workflow
     failure = outcome.failure or Failure(step, "JobCancelled", "was to be stopped, and has been")
-    return Outcome(ExecutionState.CANCELLED, failure)
-
-
-def _write_history(tx: Transaction, rows: Sequence[tuple[Any, Outcome]]) -> list[Execution]:
-    written = [_history_row(tx, row, outcome) for row, outcome in rows]
-    statement = insert_or_ignore(tx, execution_history).returning(*execution_history.c)
-    found = {row.id: row for row in tx.connection.execute(statement, written)}
-    taken = [values for values in written if values["id"] not in found]
-    # The id of a row that somebody edited may be in the history already: it must hold up no other.
-    for values, unused in zip(taken, reserve_unused(tx, len(taken)) if taken else (), strict=True):
-        found[values["id"]] = tx.connection.execute(statement, values | {"id": unused}).one()
-    return [to_execution(found[values["id"]]) for values in written]
-
-
-def _retry_at(tx: Transaction, failure: Failure | None) -> datetime | None:
-    wished = None if failure is None else failure.retry_in
-    return None if wished is None else tx.now + wished
-
-
-def _history_row(tx: Transaction, row: Any, outcome: Outcome) -> dict[str, Any]:
-    check_transition(ExecutionState(row.state), outcome.state)
-    failure = outcome.failure
-    values = dict(row._mapping)
-    values.pop("single_flight")
-    return values | {
-        "state": outcome.state.value,
-        "finished_at": tx.now,
-        "failure_step": failure.step if failure else None,
-        "failure_type": str(failure.type) if failure else None,
-        "failure_message": failure.message if failure else None,
-        "failure_traceback": failure.traceback if failure else None,
-        "output": outcome.output,
-        "final": failure is not None and failure.final,
-        "retry_at": _retry_at(tx, failure),
-    }
+    return outcome._replace(state=ExecutionState.CANCELLED, failure=failure)

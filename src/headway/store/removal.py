@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select, update
 
 from headway.domain.declaration import Declaration
+from headway.store.bulk import streamed
 from headway.store.edges import children_of
 from headway.store.tables import dependency, manifest
 from headway.store.transaction import Transaction, among
@@ -29,10 +30,15 @@ def owned_by(tx: Transaction, wanted: Declaration, batch: str | None = None) -> 
     )
     if batch is not None:
         owned = owned.where(manifest.c.batch == batch)
-    ids = {name: key for name, key in tx.connection.execute(owned)}
-    declared = {item.external_id for item in wanted.manifests}
-    gone = sorted(ids[name] for name in ids.keys() - declared)
-    return Owned(len(ids), gone, declared - ids.keys())
+    missing = {item.external_id for item in wanted.manifests}
+    count, undeclared = 0, []
+    for name, key in streamed(tx, owned):
+        count += 1
+        if name in missing:
+            missing.remove(name)
+        else:
+            undeclared.append(key)
+    return Owned(count, sorted(undeclared), missing)
 
 
 def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER_DECLARED) -> None:

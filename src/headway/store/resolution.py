@@ -110,7 +110,7 @@ def _resolve(
 ) -> list[Any]:
     statement = (
         update(dead_letter)
-        .where(locked_in_order(dead_letter, chosen))
+        .where(locked_in_order(tx, dead_letter, chosen))
         .values(status=status.value, resolved_at=tx.now, resolution_note=note)
         .returning(*dead_letter.c)
     )

@@ -31,9 +31,10 @@ from headway.store.tables import (
     manifest,
     manifest_group,
     manifest_state,
+    tally,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Transaction, among, among_found, word
 from headway.store.types import BigId, Instant
 
 # An old process that restarts must find that its declaration was replaced, however long ago.
@@ -149,6 +150,14 @@ def delete_old_declarations(tx: Transaction, before: datetime, limit: int) -> in
     return _delete(tx, declaration, old, limit)
 
 
+def delete_old_tallies(tx: Transaction, before: datetime, limit: int) -> int:
+    """Forget what ended when, but not up to when everything has been counted."""
+    key = tuple_(tally.c.span, tally.c.group_id, tally.c.starts_at)
+    old = and_(tally.c.starts_at < before, tally.c.span != word("until"))
+    batch = select(*tally.primary_key).where(old).order_by(tally.c.starts_at).limit(limit)
+    return tx.connection.execute(delete(tally).where(key.in_(batch))).rowcount
+
+
 def _refers(table: Table, column: str, subject: Table) -> ColumnElement[bool]:
     return exists().where(table.c[column] == subject.c.id).correlate(subject)
 
@@ -167,4 +176,4 @@ def _delete_unreferenced(
 
 def _delete(tx: Transaction, table: Table, old: ColumnElement[bool], limit: int) -> int:
     batch = select(table.c.id).where(old).order_by(table.c.id).limit(limit)
-    return tx.connection.execute(delete(table).where(table.c.id.in_(batch))).rowcount
+    return tx.connection.execute(delete(table).where(among_found(tx, table.c.id, batch))).rowcount

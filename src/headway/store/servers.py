@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import exists, or_, select
+from sqlalchemy import bindparam, exists, or_, select
 
 from headway.domain.routing import LOCAL, Routing, Share, merged, workflows_of
 from headway.store.tables import execution, execution_history, server
@@ -39,7 +39,7 @@ class Workers:
 
     ``shares`` is what they take, ``workflows`` that in whatever group; ``routed`` are workflows
     that living dispatchers send to other task servers, ``delivered`` those that living executors
-    run for them.
+    run for them. One that is ``alone`` is the only worker, and a dispatcher itself.
     """
 
     slots: int
@@ -47,6 +47,7 @@ class Workers:
     shares: tuple[Share, ...] = ()
     routed: frozenset[str] = frozenset()
     delivered: frozenset[str] = frozenset()
+    alone: bool = False
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:
@@ -62,18 +63,22 @@ def claimed_since(tx: Transaction, moment: datetime) -> bool:
     return bool(tx.connection.execute(select(or_(live, ended))).scalar_one())
 
 
+_LIVING = select(server.c.slots, server.c.roles, server.c.workflows, server.c.routes).where(
+    server.c.expires_at > bindparam("now")
+)
+
+
 def living_workers(tx: Transaction) -> Workers:
     """The slots of every worker whose row has not expired, and what they take."""
-    living = select(server.c.slots, server.c.roles, server.c.workflows, server.c.routes).where(
-        server.c.expires_at > tx.now
-    )
-    rows = tx.connection.execute(living).all()
-    shares = _shared(Routing.local, [row for row in rows if row.slots > 0])
+    rows = tx.connection.execute(_LIVING, {"now": tx.now}).all()
+    working = [row for row in rows if row.slots > 0]
+    shares = _shared(Routing.local, working)
     sent = _shared(Routing.elsewhere, _with_role(DISPATCHER, rows))
     run = [json.loads(row.workflows) for row in _with_role(EXECUTOR, rows)]
     slots = sum(row.slots for row in rows)
     delivered = frozenset[str]().union(*run)
-    return Workers(slots, workflows_of(shares), shares, workflows_of(sent), delivered)
+    alone = len(working) == len(_with_role(DISPATCHER, working)) == 1
+    return Workers(slots, workflows_of(shares), shares, workflows_of(sent), delivered, alone)
 
 
 def living_managers(tx: Transaction) -> list[str]:
@@ -81,6 +86,13 @@ def living_managers(tx: Transaction) -> list[str]:
     living = select(server.c.id, server.c.roles).where(server.c.expires_at > tx.now)
     rows = tx.connection.execute(living.order_by(server.c.id)).all()
     return [row.id for row in _with_role(MANAGER, rows)]
+
+
+def living_roles(tx: Transaction) -> frozenset[str]:
+    """What servers whose row has not expired do, all of them together."""
+    living = select(server.c.roles).where(server.c.expires_at > tx.now)
+    rows = tx.connection.execute(living).scalars()
+    return frozenset[str]().union(*(json.loads(roles) for roles in rows))
 
 
 def _with_role(role: str, rows: Sequence[Any]) -> list[Any]:

@@ -2,57 +2,80 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Select, Update, bindparam, select, update
 
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.execution import Ended, Execution, ExecutionState
 from headway.domain.timing import settled_by_success
 from headway.domain.work_queue import Source
 from headway.errors import HeadwayError
-from headway.store.manifest_rows import schedule_of, time_of
+from headway.store.manifest_rows import TIMED, timing_of
 from headway.store.overlapping import later
+from headway.store.rows import unnested
 from headway.store.tables import manifest, manifest_state
-from headway.store.transaction import Transaction, among
+from headway.store.transaction import Draft, Transaction, among, among_given, draft_for
 from headway.store.wakes import Scope, leave_wakes, settle
 
 # A success of these settles the occurrence it stood for.
 SCHEDULED = frozenset({Source.SCHEDULE, Source.REQUEUE})
+ASKED_FOR = frozenset({Source.TRIGGER, Source.RERUN})
 
 
-Ended = Sequence[tuple[int, Execution]]
+Ends = Sequence[tuple[int, Execution | Ended]]
 
 
-def settle_ended(tx: Transaction, ended: Ended) -> None:
+def settle_ended(tx: Transaction, ended: Ends) -> None:
     """Write what the ended runs mean for their manifests, and ask the manager to look again."""
     successes = [(key, one) for key, one in ended if one.state is ExecutionState.COMPLETED]
     cancelled = [(key, one) for key, one in ended if one.state is ExecutionState.CANCELLED]
+    states: Mapping[int, Any] = {}
     if successes or cancelled:
         states = lock_states(tx, {key for key, _ in (*successes, *cancelled)})
         _record_successes(tx, successes, states)
         _consume_occurrences(tx, cancelled)
-    wakes = [(key, Scope.SELF) for key, _ in ended]
+    wakes = [(key, Scope.SELF) for key, one in ended if not _changes_nothing(tx, one, states)]
     leave_wakes(tx, wakes + [(key, Scope.CHILDREN) for key in {key for key, _ in successes}])
 
 
+def _changes_nothing(tx: Transaction, one: Execution | Ended, states: Mapping[int, Any]) -> bool:
+    """Whether this end cannot make its manifest due sooner than the manager will look anyway.
+
+    A success somebody asked for settles nothing, or puts an interval off. Where the manager waits
+    for this run to end, it has no time to look: then it has to be told.
+    """
+    state = states.get(one.manifest_id or 0)
+    if state is None or one.state is not ExecutionState.COMPLETED or one.source not in ASKED_FOR:
+        return False
+    awake = state.wake_at is not None and state.wake_at > tx.now
+    # Two occurrences that vary may come in another order.
+    return awake and state.variance_seconds is None
+
+
 def lock_states(tx: Transaction, manifest_ids: Iterable[int]) -> dict[int, Any]:
-    """The states of manifests with their definitions, locked until the transaction ends."""
-    statement = (
+    """The states of manifests with what their schedules say, locked until the transaction ends."""
+    given = {"manifest_ids": sorted(manifest_ids)}
+    rows = tx.connection.execute(_locking(draft_for(tx)), given).all()
+    return {row.manifest_id: row for row in rows}
+
+
+@cache
+def _locking(draft: Draft) -> Select[Any]:
+    state = manifest_state.c
+    columns = (manifest.c[name] for name in (*TIMED, "external_id", "allow_overlap"))
+    return (
         select(
-            manifest_state.c.manifest_id,
-            manifest_state.c.settled_until,
-            manifest_state.c.failures_after,
-            manifest,
+            state.manifest_id, state.wake_at, state.settled_until, state.failures_after, *columns
         )
         .join(manifest)
-        .where(among(tx, manifest_state.c.manifest_id, manifest_ids))
-        .order_by(manifest_state.c.manifest_id)
+        .where(among_given(draft, state.manifest_id, "manifest_ids"))
+        .order_by(state.manifest_id)
         .with_for_update(of=manifest_state, key_share=True)
     )
-    return {row.manifest_id: row for row in tx.connection.execute(statement)}
 
 
-def _record_successes(tx: Transaction, successes: Ended, states: Mapping[int, Any]) -> None:
+def _record_successes(tx: Transaction, successes: Ends, states: Mapping[int, Any]) -> None:
     """Several of one manifest may come at once, if it may overlap: each of them counts."""
     rows: dict[int, dict[str, Any]] = {}
     for key, one in successes:
@@ -61,29 +84,46 @@ def _record_successes(tx: Transaction, successes: Ended, states: Mapping[int, An
         before = rows.get(key, {})
         moment = _settled_by_success(tx, one, state)
         rows[key] = {
-            "b_manifest_id": key,
-            "b_settled_until": later(before.get("b_settled_until"), moment),
-            "b_failures_after": max(one.id, before.get("b_failures_after", state.failures_after)),
-            "b_successes": before.get("b_successes", 0) + 1,
+            "manifest_id": key,
+            "settled_until": later(before.get("settled_until"), moment),
+            "failures_after": max(one.id, before.get("failures_after", state.failures_after)),
+            "success_seq": before.get("success_seq", 0) + 1,
         }
     if not rows:
         return
-    tx.connection.execute(
-        update(manifest_state)
-        .where(manifest_state.c.manifest_id == bindparam("b_manifest_id"))
-        .values(
-            settled_until=bindparam("b_settled_until"),
-            failures_after=bindparam("b_failures_after"),
-            last_success_at=tx.now,
-            success_seq=manifest_state.c.success_seq + bindparam("b_successes"),
-        ),
-        list(rows.values()),
-    )
+    _add_successes(tx, list(rows.values()))
     scheduled = [key for key, one in successes if one.source in SCHEDULED and key in states]
     _disable_done(tx, [key for key in scheduled if states[key].schedule_kind == "once"])
 
 
-def _settled_by_success(tx: Transaction, one: Execution, state: Any) -> datetime | None:
+def _add_successes(tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
+    """Write *rows* of states, in which ``success_seq`` says how many successes came."""
+    state = manifest_state.c
+    if tx.on_postgresql:
+        columns = [state[name] for name in rows[0]]
+        given: Any = unnested(columns, [tuple(row.values()) for row in rows]).c
+        tx.connection.execute(_counted(tx, given))
+        return
+    each = {column.name: bindparam(f"b_{column.name}", type_=column.type) for column in state}
+    named = [{f"b_{name}": value for name, value in row.items()} for row in rows]
+    tx.connection.execute(_counted(tx, each), named)
+
+
+def _counted(tx: Transaction, given: Any) -> Update:
+    state = manifest_state.c
+    return (
+        update(manifest_state)
+        .where(state.manifest_id == given["manifest_id"])
+        .values(
+            settled_until=given["settled_until"],
+            failures_after=given["failures_after"],
+            last_success_at=tx.now,
+            success_seq=state.success_seq + given["success_seq"],
+        )
+    )
+
+
+def _settled_by_success(tx: Transaction, one: Execution | Ended, state: Any) -> datetime | None:
     """A scheduled success settles all that came due while it ran; a manual one only intervals."""
     scheduled_for = one.scheduled_for if one.source in SCHEDULED else None
     return settled_until(tx, state, scheduled_for)
@@ -93,7 +133,7 @@ def settled_until(tx: Transaction, state: Any, scheduled_for: datetime | None) -
     """Up to when a locked *state* is settled once its run for *scheduled_for* is dealt with."""
     settled: datetime | None = state.settled_until
     try:
-        timing = time_of(state).timing(schedule_of(state))
+        timing = timing_of(state)
     except HeadwayError:
         return settled  # a row somebody edited: the manager says what is wrong with it
     return settled_by_success(
@@ -113,7 +153,7 @@ def settle_cancelled(tx: Transaction, occurrences: Mapping[int, datetime]) -> No
         settle(tx, occurrences)
 
 
-def _consume_occurrences(tx: Transaction, cancelled: Ended) -> None:
+def _consume_occurrences(tx: Transaction, cancelled: Ends) -> None:
     """A cancelled run is not repeated: its own occurrence counts as dealt with."""
     moments: dict[int, datetime] = {}
     for key, one in cancelled:

@@ -4,16 +4,25 @@ Waiting for one's own group is not starving: ageing counts from here (docs/decis
 """
 
 from datetime import timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import and_, func, not_, or_, select, update
+from sqlalchemy import and_, bindparam, func, not_, or_, select, update
 
 from headway.store.eligibility import entry, in_order, ready
 from headway.store.tables import execution, manifest_group
-from headway.store.transaction import Transaction, locked_in_order
+from headway.store.transaction import Draft, Transaction, draft_for, locked_in_order
+from headway.store.types import Instant
 
 
 def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
     """Note the groups that are full or disabled now, unless that was noted a little while ago."""
+    moments = {"now": tx.now, "noted_before": tx.now - at_most_every}
+    return len(tx.connection.execute(_note(draft_for(tx)), moments).all())
+
+
+@cache
+def _note(draft: Draft) -> Any:
     active = (
         select(execution.c.group_id, func.count().label("active"))
         .group_by(execution.c.group_id)
@@ -35,12 +44,11 @@ def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
     )
     waiting = first.is_not(None)
     noted = manifest_group.c.last_shut_at
-    stale = or_(noted.is_(None), noted <= tx.now - at_most_every)
+    stale = or_(noted.is_(None), noted <= bindparam("noted_before", type_=Instant))
     shut = and_(or_(not_(manifest_group.c.enabled), full), stale, waiting)
-    statement = (
+    return (
         update(manifest_group)
-        .where(locked_in_order(manifest_group, shut, wait=False))
-        .values(last_shut_at=tx.now)
+        .where(locked_in_order(draft, manifest_group, shut, wait=False))
+        .values(last_shut_at=draft.now)
         .returning(manifest_group.c.id)
     )
-    return len(tx.connection.execute(statement).all())

@@ -12,8 +12,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Insert,
+    Select,
     String,
     Table,
+    Text,
     any_,
     bindparam,
     func,
@@ -22,6 +24,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import JSON
+
+from headway.store.types import Instant, Listed
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,30 @@ class Transaction:
         return self.connection.dialect.name == "postgresql"
 
 
+@dataclass(frozen=True)
+class Draft:
+    """Stands for the transaction while a statement is drafted, once, to be carried out often.
+
+    Its moment is a parameter by the name of ``now``. What is asked thousands of times a minute
+    takes longer to be put together than to be answered.
+    """
+
+    on_postgresql: bool
+
+    @property
+    def now(self) -> Any:
+        """When the statement will be carried out."""
+        return bindparam("now", type_=Instant)
+
+
+Asking = Transaction | Draft
+
+
+def draft_for(tx: Transaction) -> Draft:
+    """Who stands for *tx* in a statement that will be carried out there."""
+    return Draft(tx.on_postgresql)
+
+
 def word(value: StrEnum | str) -> ColumnElement[str]:
     """A state as SQL text, never a parameter.
 
@@ -52,26 +80,55 @@ def word(value: StrEnum | str) -> ColumnElement[str]:
     return literal_column(f"'{value}'", String())
 
 
-def among(tx: Transaction, column: Column[Any], values: Iterable[int | str]) -> ColumnElement[bool]:
+def among(tx: Asking, column: Column[Any], values: Iterable[int | str]) -> ColumnElement[bool]:
     """*column* is one of *values*, in one parameter, so that the statement's text never varies.
 
     PostgreSQL compares with an array; SQLite has none and reads a JSON list instead.
     """
     chosen = sorted(values)
     if tx.on_postgresql:
-        # By the column's type, because an empty list has no values to tell it by.
-        array = postgresql.ARRAY(postgresql.TEXT if _textual(column) else BigInteger)
-        return column == any_(bindparam(None, chosen, type_=array))
+        return column == any_(bindparam(None, chosen, type_=_listed(column)))
     listed = func.json_each(bindparam(None, chosen, type_=JSON)).table_valued("value")
     return column.in_(select(listed.c.value))
 
 
-def _textual(column: Column[Any]) -> bool:
-    return isinstance(column.type, String)
+def among_given(draft: Draft, column: Column[Any], name: str) -> ColumnElement[bool]:
+    """*column* is one of the values that will come as the parameter *name*."""
+    if draft.on_postgresql:
+        return column == any_(bindparam(name, type_=_listed(column)))
+    listed = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
+    return column.in_(select(listed.c.value))
+
+
+def told_of(draft: Draft, column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The same of rows at hand, not of rows to be looked up: one look into a table of the values.
+
+    PostgreSQL compares a row with one after the other of an array it does not know beforehand.
+    """
+    if not draft.on_postgresql:
+        listed = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
+        return column.in_(select(listed.c.value))
+    return column.in_(select(func.unnest(bindparam(name, type_=_listed(column)))))
+
+
+def among_found(tx: Asking, column: Column[Any], found: Select[Any]) -> ColumnElement[bool]:
+    """*column* is one of what the select has *found*, whatever the planner believes of the table.
+
+    On PostgreSQL as an array: a join with so few rows is begun at the other end by a planner that
+    believes the table empty, as it last was when somebody counted, and then reads all of it once
+    for every row found.
+    """
+    if tx.on_postgresql:
+        return column == any_(func.array(found.scalar_subquery()))
+    return column.in_(found)
+
+
+def _listed(column: ColumnElement[Any]) -> Listed:
+    return Listed(Text() if isinstance(column.type, String) else BigInteger())
 
 
 def locked_in_order(
-    table: Table, chosen: ColumnElement[bool], *, wait: bool = True
+    tx: Asking, table: Table, chosen: ColumnElement[bool], *, wait: bool = True
 ) -> ColumnElement[bool]:
     """The rows *chosen*, locked in id order before the statement touches any of them.
 
@@ -86,7 +143,7 @@ def locked_in_order(
         .cte("locked")
         .prefix_with("MATERIALIZED", dialect="postgresql")
     )
-    return table.c.id.in_(select(locked.c.id))
+    return among_found(tx, table.c.id, select(locked.c.id))
 
 
 def insert_or_ignore(tx: Transaction, table: Table) -> Insert:

@@ -6,27 +6,33 @@ time comes from the database's clock in the same statement.
 
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
+    Integer,
     Select,
+    Text,
     and_,
+    bindparam,
     case,
     func,
     insert,
     literal,
     or_,
     select,
-    update,
 )
+from sqlalchemy.sql.dml import ReturningInsert
 
 from headway.domain.manifest import DEPENDENTS
 from headway.domain.work_queue import Source
 from headway.store.edges import parents_seen
 from headway.store.tables import executions, manifest, manifest_group, work_queue
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Draft, Transaction, among, draft_for, word
 from headway.store.types import Instant
+from headway.store.versions import One, change
 from headway.store.wakes import Scope, leave_wakes
 
 COLUMNS = (
@@ -51,14 +57,24 @@ def trigger(
     delay: timedelta | None,
     input: str | None = None,
     max_attempts: int = 1,
-) -> int:
-    """Queue a run of this manifest, any number of times; returns how many manifests had the id."""
-    chosen = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
-    return _queue(tx, chosen, delay, input, max_attempts)
+) -> int | None:
+    """Queue a run of this manifest, any number of times; returns the entry, if there is one."""
+    asked = {
+        "external_id": external_id,
+        "now": tx.now,
+        "scheduled_at": None if delay is None else tx.now + delay,
+        "delayed": delay is not None,
+        "max_attempts": max_attempts,
+        "input": input,
+    }
+    statement = _trigger(draft_for(tx), input is None)
+    entry: int | None = tx.connection.execute(statement, asked).scalar()
+    return entry
 
 
 def trigger_group(tx: Transaction, group: str) -> int:
-    """Queue a run of every enabled manifest of a group that does not run after others."""
+    """Queue a run of every enabled manifest of a group that does not run after others; returns
+    how many."""
     of_group = select(manifest_group.c.id).where(manifest_group.c.name == group)
     chosen = and_(
         manifest.c.group_id.in_(of_group),
@@ -66,36 +82,44 @@ def trigger_group(tx: Transaction, group: str) -> int:
         manifest.c.enabled,
         manifest.c.schedule_kind.not_in([word(kind) for kind in DEPENDENTS]),
     )
-    return _queue(tx, chosen)
+    asked = {"now": tx.now, "scheduled_at": None, "delayed": False, "max_attempts": 1}
+    statement = _queueing(draft_for(tx), chosen, manifest.c.input)
+    return len(tx.connection.execute(statement, asked).all())
 
 
-def _queue(
-    tx: Transaction,
-    chosen: ColumnElement[bool],
-    delay: timedelta | None = None,
-    input: str | None = None,
-    max_attempts: int = 1,
-) -> int:
+@cache
+def _trigger(draft: Draft, with_own_input: bool) -> ReturningInsert[Any]:
+    this_one = manifest.c.external_id == bindparam("external_id", type_=Text)
+    chosen = and_(this_one, manifest.c.removed_at.is_(None))
+    given: ColumnElement[str] = bindparam("input", type_=Text)
+    return _queueing(draft, chosen, manifest.c.input if with_own_input else given)
+
+
+def _queueing(
+    draft: Draft, chosen: ColumnElement[bool], input: ColumnElement[str]
+) -> ReturningInsert[Any]:
     entries: Select[Any] = select(
         manifest.c.id,
         manifest.c.group_id,
         manifest.c.workflow,
         manifest.c.input_type,
-        manifest.c.input if input is None else literal(input),
+        input,
         word(Source.TRIGGER),
         manifest.c.priority,
-        literal(tx.now, Instant),
-        literal(None if delay is None else tx.now + delay, Instant),
-        parents_seen(tx, manifest.c.id),
-        literal(delay is not None),
-        literal(max_attempts),
+        draft.now,
+        bindparam("scheduled_at", type_=Instant),
+        parents_seen(draft, manifest.c.id),
+        bindparam("delayed", type_=Boolean),
+        bindparam("max_attempts", type_=Integer),
     ).where(chosen)
-    statement = insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
-    return len(tx.connection.execute(statement).all())
+    return insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
 
 
-def rerun(tx: Transaction, execution_id: int, max_attempts: int = 1) -> int | None:
-    """Queue what an execution ran once more, with its input; returns the entry, if there is one."""
+def rerun(
+    tx: Transaction, execution_id: int, max_attempts: int = 1, input: str | None = None
+) -> int | None:
+    """Queue what an execution ran once more, with its input or another one; returns the entry, if
+    there is one."""
     of_nobody = executions.c.manifest_id.is_(None)
     again: Select[Any] = (
         select(
@@ -103,7 +127,7 @@ def rerun(tx: Transaction, execution_id: int, max_attempts: int = 1) -> int | No
             executions.c.group_id,
             executions.c.workflow,
             executions.c.input_type,
-            executions.c.input,
+            executions.c.input if input is None else literal(input),
             case((of_nobody, word(Source.AD_HOC)), else_=word(Source.RERUN)),
             func.coalesce(manifest.c.priority, executions.c.priority),
             literal(tx.now, Instant),
@@ -122,18 +146,27 @@ def rerun(tx: Transaction, execution_id: int, max_attempts: int = 1) -> int | No
     return tx.connection.execute(statement).scalar_one_or_none()
 
 
-def set_enabled(tx: Transaction, external_id: str, enabled: bool) -> int:
-    """Switch a manifest on or off; switched on, it and its children are looked at again."""
-    chosen = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
-    statement = (
-        update(manifest)
-        .where(chosen)
-        .values(enabled=enabled, updated_at=tx.now)
-        .returning(manifest.c.id)
+def workflow_that_ran(tx: Transaction, execution_id: int) -> str | None:
+    """The workflow of an execution, if there is one of that id."""
+    statement = select(executions.c.workflow).where(executions.c.id == execution_id)
+    return tx.connection.execute(statement).scalar_one_or_none()
+
+
+def set_enabled(
+    tx: Transaction, external_id: str, enabled: bool, expected: str | None = None
+) -> bool:
+    """Switch a manifest on or off; switched on, it and its children are looked at again.
+
+    Returns whether there is one of that id; raises if its version is not the one *expected*.
+    """
+    named = manifest.c.external_id == external_id
+    chosen = One(
+        manifest, and_(named, manifest.c.removed_at.is_(None)), f"manifest {external_id!r}"
     )
-    ids = list(tx.connection.execute(statement).scalars())
-    leave_wakes(tx, [(key, scope) for key in ids for scope in (Scope.SELF, Scope.CHILDREN)])
-    return len(ids)
+    key = change(tx, chosen, {"enabled": enabled}, expected)
+    if key is not None:
+        leave_wakes(tx, [(key, Scope.SELF), (key, Scope.CHILDREN)])
+    return key is not None
 
 
 def workflow_of(tx: Transaction, external_id: str) -> str | None:

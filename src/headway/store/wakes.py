@@ -25,7 +25,8 @@ from sqlalchemy import (
 
 from headway.store.rows import unnested
 from headway.store.tables import dependency, manifest, manifest_state, wake
-from headway.store.transaction import Transaction, among
+from headway.store.transaction import Transaction, among, among_found, word
+from headway.store.types import Listed
 
 # Of how many groups, or parents with many children, one cycle wakes a part.
 PAGED_AT_ONCE = 10
@@ -41,16 +42,21 @@ class Scope(StrEnum):
 
 def leave_wakes(tx: Transaction, wakes: Sequence[tuple[int, Scope]]) -> None:
     """Ask the manager to look at manifests again; the id is a group's for :attr:`Scope.GROUP`."""
-    rows = [
-        {
-            "manifest_id": None if scope is Scope.GROUP else subject,
-            "group_id": subject if scope is Scope.GROUP else None,
-            "scope": scope.value,
-        }
-        for subject, scope in wakes
-    ]
-    if rows:
+    for scope in Scope:
+        subjects = [subject for subject, wanted in wakes if wanted is scope]
+        if subjects:
+            _leave(tx, scope, subjects)
+
+
+def _leave(tx: Transaction, scope: Scope, subjects: Sequence[int]) -> None:
+    of = wake.c.group_id if scope is Scope.GROUP else wake.c.manifest_id
+    if not tx.on_postgresql:
+        rows = [{of.name: subject, "scope": scope.value} for subject in subjects]
         tx.connection.execute(insert(wake), rows)
+        return
+    every = select(func.unnest(bindparam("subjects", type_=Listed(of.type))), word(scope))
+    statement = insert(wake).from_select([of, wake.c.scope], every)
+    tx.connection.execute(statement, {"subjects": list(subjects)})
 
 
 def absorb_wakes(tx: Transaction, limit: int) -> int:
@@ -203,7 +209,7 @@ def _free(tx: Transaction, manifest_ids: Iterable[int]) -> ColumnElement[bool]:
         .cte("locked")
         .prefix_with("MATERIALIZED", dialect="postgresql")
     )
-    return manifest_state.c.manifest_id.in_(select(locked.c.manifest_id))
+    return among_found(tx, manifest_state.c.manifest_id, select(locked.c.manifest_id))
 
 
 def next_wake_at(tx: Transaction) -> datetime | None:

@@ -3,55 +3,29 @@
 A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Select,
-    Text,
-    and_,
-    case,
-    delete,
-    func,
-    insert,
-    literal,
-    not_,
-    select,
-    true,
-)
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy import Text, bindparam, func, insert, literal, select
+from sqlalchemy.exc import DBAPIError
 
-from headway.domain.execution import ExecutionState
-from headway.domain.routing import LOCAL
 from headway.domain.work_queue import NewEntry
 from headway.store.cancelled_entries import cancel_entries
-from headway.store.dead_letters import link_retries
 from headway.store.dispatchable import dispatchable as dispatchable
-from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED
+from headway.store.dispatching import dispatch as dispatch
+from headway.store.dispatching import dispatch_each as dispatch_each
 from headway.store.engine import TRANSIENT
+from headway.store.folding import FOLDED
 from headway.store.rows import unnested
-from headway.store.tables import execution, manifest, manifest_group, work_queue
+from headway.store.tables import manifest, work_queue
 from headway.store.transaction import (
     Transaction,
     among,
     insert_or_ignore,
-    locked_in_order,
-    word,
 )
-from headway.store.types import Instant
-from headway.store.wakes import Scope, leave_wakes
+from headway.store.types import Instant, Listed
 
-# How each database names the rule that a manifest runs once at a time.
-SINGLE_FLIGHT_BROKEN = {
-    True: "headway_execution_single_flight",
-    False: "headway_execution.manifest_id",
-}
 NO_LONGER_DECLARED = "the manifest is no longer declared"
-NOWHERE_ELSE: Mapping[int, str] = MappingProxyType({})
 
 
 def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
@@ -63,6 +37,8 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
         return []
     statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
     rows = [_row(tx, entry) for entry in entries]
+    if len(rows) == 1:
+        return list(tx.connection.execute(statement, rows[0] | {"created_at": tx.now}).scalars())
     if not tx.on_postgresql:
         dated = [row | {"created_at": tx.now} for row in rows]
         return list(tx.connection.execute(statement, dated).scalars())
@@ -71,6 +47,21 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     given = given.add_columns(literal(tx.now, Instant))
     statement = statement.from_select([*columns, work_queue.c.created_at], given)
     return list(tx.connection.execute(statement).scalars())
+
+
+def enqueue_like(tx: Transaction, like: NewEntry, inputs: Sequence[str]) -> None:
+    """Queue an entry for each of *inputs*, in all else *like* this one, which has no manifest."""
+    row = _row(tx, like) | {"created_at": tx.now}
+    if not tx.on_postgresql:
+        tx.connection.execute(insert(work_queue), [row | {"input": one} for one in inputs])
+        return
+    columns = [work_queue.c[name] for name in row]
+    given = bindparam("inputs", list(inputs), type_=Listed(Text()))
+    values = [
+        func.unnest(given) if one.name == "input" else literal(row[one.name], one.type)
+        for one in columns
+    ]
+    tx.connection.execute(insert(work_queue).from_select(columns, select(*values)))
 
 
 def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int], dict[int, str]]:
@@ -108,146 +99,6 @@ def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
         "parents_seen": entry.parents_seen,
         "delayed": entry.scheduled_at is not None and entry.scheduled_at > tx.now,
     }
-
-
-# What an execution takes over from its entry, under the execution's names.
-FOLDED: dict[str, str] = {
-    "entry_id": "id",
-    "manifest_id": "manifest_id",
-    "group_id": "group_id",
-    "workflow": "workflow",
-    "input_type": "input_type",
-    "input": "input",
-    "source": "source",
-    "priority": "priority",
-    "queued_at": "created_at",
-    "scheduled_at": "scheduled_at",
-    "scheduled_for": "scheduled_for",
-    "max_attempts": "max_attempts",
-    "dispatch_attempts": "dispatch_attempts",
-    "crashes": "crashes",
-    "dead_letter_id": "dead_letter_id",
-}
-
-
-def dispatch_each(
-    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str] = NOWHERE_ELSE
-) -> tuple[dict[int, int], dict[int, str]]:
-    """Dispatch entries, each on its own account: one the database refuses costs no other.
-
-    Those *elsewhere* go to the task server named there. Returns entry → execution, and why the
-    others were refused. One whose manifest has come to run in the meantime is in neither: it waits.
-    """
-    try:
-        with tx.connection.begin_nested():
-            return dispatch(tx, entry_ids, elsewhere), {}
-    except DBAPIError as error:
-        if isinstance(error, TRANSIENT) or error.connection_invalidated:
-            raise
-        if len(entry_ids) == 1:
-            busy = isinstance(error, IntegrityError) and SINGLE_FLIGHT_BROKEN[
-                tx.on_postgresql
-            ] in str(error.orig)
-            return {}, {} if busy else {entry_ids[0]: repr(error.orig)}
-    middle = len(entry_ids) // 2
-    dispatched, refused = dispatch_each(tx, entry_ids[:middle], elsewhere)
-    more, others = dispatch_each(tx, entry_ids[middle:], elsewhere)
-    return dispatched | more, refused | others
-
-
-def dispatch(
-    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str] = NOWHERE_ELSE
-) -> dict[int, int]:
-    """Turn queued entries into pending executions; returns entry id → execution id.
-
-    All are for the own workers but those *elsewhere*, by the name of their task server. An entry
-    that is no longer queued is left out: somebody else ended it in between.
-    """
-    if not entry_ids:
-        return {}
-    fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
-    created = fold(tx, entry_ids, elsewhere)
-    link_retries(tx, {row.dead_letter_id: row.id for row in created if row.dead_letter_id})
-    # The schedule of what may overlap waits for no end: it goes on as soon as the queue is free.
-    leave_wakes(tx, [(row.manifest_id, Scope.SELF) for row in created if not row.single_flight])
-    return {row.entry_id: row.id for row in created}
-
-
-def _fold_on_postgresql(
-    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str]
-) -> Sequence[Any]:
-    """One statement: what the DELETE returns is what the INSERT writes."""
-    # An entry somebody else is changing waits for the next cycle; it must not hold up this one.
-    chosen = and_(among(tx, work_queue.c.id, entry_ids), QUEUED)
-    taken = (
-        delete(work_queue)
-        .where(locked_in_order(work_queue, chosen, wait=False))
-        .returning(*work_queue.c)
-        .cte("taken")
-    )
-    return tx.connection.execute(_insert_executions(tx, taken, elsewhere)).all()
-
-
-def _fold_on_sqlite(
-    tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str]
-) -> Sequence[Any]:
-    """SQLite has no DELETE inside WITH; its one writer makes two statements as good as one."""
-    taken = (
-        select(work_queue).where(among(tx, work_queue.c.id, entry_ids), QUEUED).subquery("taken")
-    )
-    created = tx.connection.execute(_insert_executions(tx, taken, elsewhere)).all()
-    ids = [row.entry_id for row in created]
-    tx.connection.execute(delete(work_queue).where(among(tx, work_queue.c.id, ids)))
-    return created
-
-
-def _insert_executions(tx: Transaction, taken: Any, elsewhere: Mapping[int, str]) -> Any:
-    pending: Select[Any] = (
-        select(
-            *(taken.c[name] for name in FOLDED.values()),
-            parents_seen(tx, taken.c.manifest_id),
-            taken.c.attempts + 1,
-            word(ExecutionState.PENDING),
-            literal(tx.now, Instant),
-            manifest.c.external_id,
-            manifest_group.c.name,
-            func.coalesce(not_(manifest.c.allow_overlap), true()),
-            _task_server(tx, taken.c.id, elsewhere),
-        )
-        .select_from(
-            taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id).outerjoin(
-                manifest_group, manifest_group.c.id == taken.c.group_id
-            )
-        )
-        .order_by(taken.c.id)
-    )
-    columns = [
-        *FOLDED,
-        "parents_seen",
-        "attempt",
-        "state",
-        "dispatched_at",
-        "external_id",
-        "group_name",
-        "single_flight",
-        "task_server",
-    ]
-    returned = ("id", "entry_id", "manifest_id", "dead_letter_id", "single_flight")
-    return (
-        insert(execution)
-        .from_select(columns, pending)
-        .returning(*(execution.c[name] for name in returned))
-    )
-
-
-def _task_server(
-    tx: Transaction, entry_id: Column[Any], elsewhere: Mapping[int, str]
-) -> ColumnElement[str]:
-    """One branch for each server, not for each entry."""
-    names = sorted(set(elsewhere.values()))
-    ids = {name: [key for key, sent in elsewhere.items() if sent == name] for name in names}
-    branches = [(among(tx, entry_id, ids[name]), literal(name, Text)) for name in names]
-    return case(*branches, else_=word(LOCAL)) if branches else word(LOCAL)
 
 
 def requeue(

@@ -1,5 +1,6 @@
 """The tables, as the migrations create them; a test compares the two."""
 
+from headway.store.tables.access import idempotency, logout, token, wrong_try
 from headway.store.tables.base import schema
 from headway.store.tables.definitions import (
     declaration,
@@ -20,7 +21,14 @@ from headway.store.tables.federation import (
     substrate_query_response,
     workorder,
 )
-from headway.store.tables.records import audit, dead_letter, mark, schema_version, server
+from headway.store.tables.records import (
+    audit,
+    dead_letter,
+    mark,
+    schema_version,
+    server,
+    tally,
+)
 from headway.store.tables.substrate import blocker_ref, capture_buffer, objective, pause_state
 from headway.store.tables.views import executions, work_queue_entries
 from headway.store.tables.work import execution, execution_history, outbox, wake, work_queue
@@ -38,6 +46,8 @@ __all__ = [
     "execution",
     "execution_history",
     "executions",
+    "idempotency",
+    "logout",
     "manifest",
     "manifest_group",
     "manifest_state",
@@ -54,8 +64,11 @@ __all__ = [
     "session_manifest",
     "substrate_query",
     "substrate_query_response",
+    "tally",
+    "token",
     "wake",
     "work_queue",
     "work_queue_entries",
     "workorder",
+    "wrong_try",
 ]

@@ -20,6 +20,8 @@ from sqlalchemy import (
 from headway.store.tables.base import PRIORITY, SCHEDULE_KINDS, id_column, schema
 from headway.store.types import BigId, Instant
 
+ONLY_POSTGRESQL = {"only": "postgresql"}
+
 manifest_group = Table(
     "headway_manifest_group",
     schema,
@@ -34,6 +36,15 @@ manifest_group = Table(
     Column("last_shut_at", Instant),
     CheckConstraint("max_active_jobs > 0", name="headway_manifest_group_cap"),
     CheckConstraint(PRIORITY, name="headway_manifest_group_priority"),
+    Index("headway_manifest_group_by_name", text('name COLLATE "C"'), info=ONLY_POSTGRESQL).ddl_if(
+        "postgresql"
+    ),
+    Index(
+        "headway_manifest_group_disabled",
+        "id",
+        postgresql_where=text("NOT enabled"),
+        sqlite_where=text("NOT enabled"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -107,6 +118,13 @@ manifest = Table(
         sqlite_where=text("removed_at IS NULL"),
     ),
     Index("headway_manifest_of_group", "group_id", "id"),
+    # In the order of SQLite, and of prefixes; the unique index has that of the database's language.
+    Index(
+        "headway_manifest_by_name",
+        text('external_id COLLATE "C"'),
+        postgresql_where=text("removed_at IS NULL"),
+        info=ONLY_POSTGRESQL,
+    ).ddl_if("postgresql"),
     sqlite_autoincrement=True,
 )
 

@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -59,7 +60,35 @@ dead_letter = Table(
         postgresql_where=text("status = 'awaiting_intervention'"),
         sqlite_where=text("status = 'awaiting_intervention'"),
     ),
+    Index(
+        "headway_dead_letter_newest",
+        "id",
+        postgresql_where=text("status = 'awaiting_intervention'"),
+        sqlite_where=text("status = 'awaiting_intervention'"),
+    ),
     sqlite_autoincrement=True,
+)
+
+# What has ended, counted: of all together by the minute, and of each group by the hour. Group 0 is
+# all of them; the one row 'until' says up to when everything has been counted.
+tally = Table(
+    "headway_tally",
+    schema,
+    Column("span", Text, primary_key=True),
+    Column("group_id", BigId, primary_key=True, autoincrement=False),
+    Column("starts_at", Instant, primary_key=True),
+    Column("completed", BigInteger, nullable=False, server_default=text("0")),
+    Column("failed", BigInteger, nullable=False, server_default=text("0")),
+    Column("cancelled", BigInteger, nullable=False, server_default=text("0")),
+    Column("run_seconds", Float, nullable=False, server_default=text("0")),
+    CheckConstraint("span IN ('minute', 'hour', 'until')", name="headway_tally_span"),
+    Index(
+        "headway_tally_one_until",
+        "span",
+        unique=True,
+        postgresql_where=text("span = 'until'"),
+        sqlite_where=text("span = 'until'"),
+    ),
 )
 
 server = Table(
@@ -88,5 +117,6 @@ audit = Table(
     Column("subject", Text, nullable=False),
     Column("detail", Text),
     Index("headway_audit_at", "at", "id"),
+    Index("headway_audit_of_subject", "subject", "id"),
     sqlite_autoincrement=True,
 )

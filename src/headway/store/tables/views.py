@@ -10,8 +10,8 @@ from headway.store.types import Instant
 
 view_schema = MetaData()
 
-# Only the manager asks for these, of the history alone.
-UNSEEN = frozenset({"final", "retry_at"})
+# Only the manager asks for the first two, of the history alone; steps are read with one execution.
+UNSEEN = frozenset({"final", "retry_at", "steps"})
 
 executions = Table(
     "headway_executions",

@@ -152,6 +152,11 @@ def _task_server_column() -> Column[object]:
     return Column("task_server", Text, nullable=False, server_default=text("'local'"))
 
 
+def _steps_column() -> Column[object]:
+    """The steps that have ended: a JSON list of name, start and seconds of each."""
+    return Column("steps", Text)
+
+
 execution = Table(
     "headway_execution",
     schema,
@@ -159,6 +164,7 @@ execution = Table(
     *_attempt_columns(),
     Column("single_flight", Boolean, nullable=False, server_default=true()),
     _task_server_column(),
+    _steps_column(),
     CheckConstraint(f"state IN ({LIVE_STATES})", name="headway_execution_state"),
     CheckConstraint(
         "(state = 'in_progress') = (owner IS NOT NULL AND started_at IS NOT NULL)",
@@ -202,6 +208,7 @@ execution_history = Table(
     # What the job itself said about trying again: never, or not before.
     Column("final", Boolean, nullable=False, server_default=false()),
     Column("retry_at", Instant),
+    _steps_column(),
     CheckConstraint(f"state IN ({FINAL_STATES})", name="headway_execution_history_state"),
     CheckConstraint(
         "(state = 'failed') <= (failure_type IS NOT NULL)",
@@ -210,6 +217,15 @@ execution_history = Table(
     Index("headway_execution_history_of_manifest", "manifest_id", "id"),
     Index("headway_execution_history_of_entry", "entry_id"),
     Index("headway_execution_history_finished", "finished_at", "id"),
+    Index("headway_execution_history_of_group", "group_id", "id"),
+    # What most jobs are not written to.
+    Index(
+        "headway_execution_history_not_completed",
+        "state",
+        "id",
+        postgresql_where=text("state <> 'completed'"),
+        sqlite_where=text("state <> 'completed'"),
+    ),
 )
 
 wake = Table(

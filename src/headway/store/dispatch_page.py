@@ -1,0 +1,91 @@
+"""What one cycle of the dispatcher looks at, and the limits it keeps to.
+
+Who wants to know why an entry is not dispatched looks at the same page.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from headway.config import Settings
+from headway.domain.dispatching import KEPT_READY, NOTHING_READY, Limits
+from headway.domain.routing import Share
+from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
+from headway.store.dispatchable import look
+from headway.store.servers import Workers
+from headway.store.transaction import Transaction
+
+MOST_IN_ONE_CYCLE = 1000
+
+# Read beyond what could start at all, so that a cycle can say why these do not.
+BEYOND = 20
+
+
+class Page(NamedTuple):
+    """Entries, best first; *full* if there may be more. What is delayed is due from *next_at* on,
+    which may be over."""
+
+    entries: list[WorkQueueEntry]
+    full: bool
+    next_at: datetime | None
+
+
+def read_page(
+    tx: Transaction,
+    settings: Settings,
+    workers: Workers | None,
+    elsewhere: Sequence[Share],
+    free: int | None = None,
+) -> Page:
+    """What the own *workers* take, and what an application sends *elsewhere*, best first.
+
+    Read apart, so that neither hides the other when the page is full. Without *workers* everything
+    is read: nobody knows them. Whoever knows how many of them are *free* reads no more than that
+    for them.
+    """
+    most = _most(settings)
+    if workers is None:
+        return _read(tx, settings, None, most)
+    hands = workers.slots * _ready(workers) if free is None else free
+    own = _read(tx, settings, workers.shares, min(most, hands + BEYOND))
+    if not elsewhere:
+        return own
+    others = _read(tx, settings, elsewhere, most)
+    entries = sorted(one_per_manifest(own.entries + others.entries), key=dispatch_order)
+    return Page(entries, own.full or others.full, own.next_at)
+
+
+def limits_of(
+    tx: Transaction, settings: Settings, workers: Workers | None, free: int | None = None
+) -> Limits:
+    """What binds a cycle at this moment; no more of the workers than are *free*, if one knows."""
+    return Limits(
+        settings.max_active_jobs,
+        settings.exclude_from_max_active_jobs,
+        None if workers is None else workers.slots,
+        tx.now - settings.starvation_after,
+        _ready(workers),
+        free,
+    )
+
+
+def _ready(workers: Workers | None) -> int:
+    return NOTHING_READY if workers is not None and workers.alone else KEPT_READY
+
+
+def _most(settings: Settings) -> int:
+    """What a cycle could start at best; there is no use in reading much more."""
+    limit = settings.max_active_jobs
+    return MOST_IN_ONE_CYCLE if limit is None else min(MOST_IN_ONE_CYCLE, limit + BEYOND)
+
+
+def _read(tx: Transaction, settings: Settings, taken: Sequence[Share] | None, most: int) -> Page:
+    found = look(
+        tx,
+        settings.max_queued_jobs_per_cycle,
+        most,
+        settings.exclude_from_max_active_jobs,
+        taken,
+        tx.now - settings.starvation_after,
+    )
+    return Page(found.entries, len(found.entries) >= most, found.next_at)

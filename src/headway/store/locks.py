@@ -1,0 +1,83 @@
+"""Locks of PostgreSQL that end with their transaction; SQLite has one writer and needs none."""
+
+from enum import IntEnum
+from functools import cache
+
+from sqlalchemy import Boolean, Connection, TextualSelect, text
+
+from headway.store.tables import work_queue
+from headway.store.transaction import Transaction
+from headway.store.types import Instant
+
+
+class Lock(IntEnum):
+    """What only one server does at a time; the number is part of the lock's key."""
+
+    MIGRATE = 1
+    APPLY = 2
+    MANAGE = 3
+    DISPATCH = 4
+    SWEEP = 5
+
+
+# The queue is full at one moment and empty at the next. A planner that goes by what it last counted
+# reads all of it, and sorts that, for every group there is: the order is in the index.
+# One plan for any values is then as good as another for these, and is made once.
+BY_INDEX = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+
+
+def hold(tx: Transaction, lock: Lock) -> None:
+    """Hold *lock* until the transaction ends, waiting for whoever has it.
+
+    By the schema the tables are in, for a caller's connection may look in several. SQLite has one
+    writer at a time and needs no other lock.
+    """
+    if tx.on_postgresql:
+        statement = text(
+            "SELECT pg_advisory_xact_lock((CAST(:lock AS bigint) << 32) + CAST(relnamespace AS "
+            "bigint)) FROM pg_class WHERE oid = CAST(:table AS regclass)"
+        )
+        tx.connection.execute(statement, {"lock": int(lock), "table": work_queue.name})
+
+
+@cache
+def lock_statement(
+    seconds: int, patience: int, limits_transactions: bool, by_index: bool
+) -> TextualSelect:
+    limits = {
+        "statement_timeout": f"{seconds}s",
+        "lock_timeout": f"{patience}s",
+        "idle_in_transaction_session_timeout": f"{seconds}s",
+    }
+    if limits_transactions:
+        limits["transaction_timeout"] = f"{seconds * 4}s"
+    if by_index:
+        limits |= BY_INDEX
+    settings = (f", set_config('{name}', '{limit}', true)" for name, limit in limits.items())
+    statement = text(
+        "SELECT pg_try_advisory_xact_lock("
+        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint))"
+        " AS taken, clock_timestamp() AS now" + "".join(settings)
+    )
+    return statement.columns(taken=Boolean, now=Instant)
+
+
+def end_stuck_holder(connection: Connection, lock: Lock, seconds: int) -> None:
+    """End the session that holds *lock* if its statement has outlived its own timeouts.
+
+    None of them reaches a session that waits to send rows to a client that was stopped: it would
+    hold the lock until that client wakes up.
+    """
+    statement = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid = :lock"
+        " AND objid = current_schema()::regnamespace AND datname = current_database()"
+        " AND usename = current_user AND state = 'active'"
+        " AND query_start < clock_timestamp() - make_interval(secs => :seconds)"
+    )
+    connection.execute(statement, {"lock": int(lock), "seconds": seconds})

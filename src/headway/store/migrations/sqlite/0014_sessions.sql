@@ -1,0 +1,16 @@
+-- Sessions that somebody ended before their time: no web process takes them any more.
+CREATE TABLE headway_logout (
+    session_id TEXT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (session_id)
+);
+
+CREATE INDEX headway_logout_oldest ON headway_logout (until);
+
+-- How often an address was wrong in a minute, whichever web process it asked.
+CREATE TABLE headway_wrong_try (
+    minute BIGINT NOT NULL,
+    address TEXT NOT NULL,
+    tries INTEGER NOT NULL,
+    PRIMARY KEY (minute, address)
+);
