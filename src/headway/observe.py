@@ -51,8 +51,15 @@ class Observer:
         """Call *subscriber* with every event from now on."""
         self._subscribers = (*self._subscribers, subscriber)
 
+    @property
+    def subscribers(self) -> tuple[Subscriber, ...]:
+        """Whoever is told now, in this order."""
+        return self._subscribers
+
     def emit(self, name: str, **fields: Any) -> None:
         """Tell every subscriber that *name* happened."""
+        if not self.wants(name):
+            return
         event = Event(name, fields)
         if name in self._recent:
             self._recent[name].append(event)
@@ -61,6 +68,15 @@ class Observer:
                 subscriber(event)
             except (Exception, SystemExit):  # a subscriber may end itself, never a worker
                 logger.exception("a subscriber failed on %s", name)
+
+    def wants(self, name: str) -> bool:
+        """Whether anybody takes note of *name*: most events are for whoever watches closely, and
+        there are many of them.
+
+        >>> Observer().wants("loop.failed")
+        True
+        """
+        return len(self._subscribers) > 1 or name in self._recent or is_logged(name)
 
     def recent(self, name: str) -> list[Event]:
         """The last hundred cycles of the manager or the dispatcher of this process, oldest first.
@@ -132,12 +148,20 @@ LEVELS = {
 }
 
 
+def is_logged(name: str) -> bool:
+    """Whether an event of this name is written to the log as it is set up now.
+
+    >>> is_logged("loop.failed")
+    True
+    """
+    return logger.isEnabledFor(LEVELS.get(name, logging.DEBUG))
+
+
 def log_event(event: Event) -> None:
     """Write *event* as one log line."""
-    level = LEVELS.get(event.name, logging.DEBUG)
-    if logger.isEnabledFor(level):
+    if is_logged(event.name):
         details = " ".join(f"{key}={value!r}" for key, value in event.fields.items())
-        logger.log(level, "%s %s", event.name, details)
+        logger.log(LEVELS.get(event.name, logging.DEBUG), "%s %s", event.name, details)
 
 
 def told(error: BaseException) -> str:

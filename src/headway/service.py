@@ -3,7 +3,8 @@
 Nothing else constructs an actor, and no actor knows another: they meet in tables.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from headway.applying import apply_at_start
 from headway.definition.app import Headway
@@ -12,8 +13,8 @@ from headway.federation.building import install
 from headway.federation.deadlines import DeadlineMonitor
 from headway.federation.participation import Participation
 from headway.health import Health, HealthWatch, diagnose
-from headway.hints import announcing, listen
-from headway.history import Retention
+from headway.hints import announcing, listen, listen_here
+from headway.history import Retention, Tallying
 from headway.lease import LeaseKeeper, lease_of, this_process
 from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
@@ -51,15 +52,16 @@ class Service:
         self._stopping = False
         install(app)
         self._azolla = Participation(app, self.store)
-        self._announcer = (
-            Announcer(announcing(self.store, app.observer)) if self.store.on_postgresql else None
-        )
+        self._name = uuid.uuid4().hex
+        announce = announcing(self.store, app.observer, self._name)
+        self._announcer = Announcer(announce) if self.store.on_postgresql else None
         self._wakeups = WakeUps(self._announcer)
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
         self._turns = Turns(app, self._wakeups, self._keeper.lease, self._tell_outbox)
         self._loops = {loop.name: loop for loop in self._build_loops()}
         self._watch = HealthWatch(self.health, app.observer)
+        self._stop_listening: Callable[[], None] = lambda: None
 
     @property
     def owner(self) -> str:
@@ -87,6 +89,7 @@ class Service:
             self._wakeups.wake(Role.DISPATCHER)
         for loop in self._loops.values():
             loop.start()
+        self._stop_listening = listen_here(self.store, self._wakeups)
         self._watch.start()
         self.app.observer.emit("service.started", owner=self.owner, roles=sorted(self.roles))
 
@@ -100,6 +103,7 @@ class Service:
 
     def stop(self) -> None:
         """Finish or hand back what runs, then close the store."""
+        self._stop_listening()
         self._watch.stop()
         self.request_stop()
         for loop in self._loops.values():
@@ -143,6 +147,7 @@ class Service:
             pulsed=True,
             takes=self.app.task_servers.local_workflows,
             on_half_stuck=self._recycle,
+            on_room=lambda: self._wakeups.wake_here(Role.DISPATCHER),
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
@@ -159,6 +164,8 @@ class Service:
             yield self._wakeable(Role.MANAGER, lambda: self._turns.manage(manager))
             sweep = Sweep(self.store, settings, observer)
             yield Loop("sweep", lambda: self._turns.sweep(sweep), observer)
+            tallying = Tallying(self.store)
+            yield Loop("tally", lambda: self._turns.tally(tallying), observer)
             retention = Retention(self.store, settings, observer)
             deadlines = DeadlineMonitor(self.store)
             yield Loop("retention", lambda: self._turns.clean_up(retention, deadlines), observer)
@@ -171,6 +178,7 @@ class Service:
                 LocalServer(lambda: self._wakeups.wake(Role.WORKER)),
                 to_own_workers=True,
                 task_servers=self.app.task_servers,
+                own_workers=self._pool,
             )
             yield self._wakeable(Role.DISPATCHER, lambda: self._turns.admit(dispatcher))
             if self.app.task_servers.relayed:
@@ -230,7 +238,8 @@ class Service:
         return min(PULSE, self._turns.orphan_pause, *asked)
 
     def _listen(self) -> float:
-        return listen(self.store, self._wakeups, self.app.observer, lambda: self._stopping)
+        observer = self.app.observer
+        return listen(self.store, self._wakeups, observer, lambda: self._stopping, self._name)
 
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:

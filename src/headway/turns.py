@@ -9,7 +9,7 @@ from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
 from headway.federation.deadlines import DeadlineMonitor
 from headway.federation.participation import Participation
-from headway.history import Retention
+from headway.history import Retention, Tallying
 from headway.loops import Rest
 from headway.manager.cycle import ManifestManager
 from headway.manager.sweep import Sweep
@@ -20,6 +20,7 @@ from headway.wakeups import Role, WakeUps
 HELD_PAUSE = 0.5
 # Of an idle process's second, the pulse and the beat have used up nearly all it may ask.
 SWEEP_PAUSE = 60.0
+TALLY_PAUSE = 60.0
 FOLLOWER_PAUSE = timedelta(seconds=2)
 # Every hint reaches everybody, and one leader is enough for it: the others need not all try.
 FOLLOWER_DEAF = 0.2
@@ -73,13 +74,17 @@ class Turns:
             self._wakeups.wake(Role.MANAGER)
         return 0.0 if swept.hurry else SWEEP_PAUSE
 
+    def tally(self, tallying: Tallying) -> float:
+        """Count what has ended since the last time."""
+        return 0.0 if tallying.run_once() else TALLY_PAUSE
+
     def admit(self, dispatcher: JobDispatcher) -> float | Rest:
         """Dispatch what is queued, as far as the limits allow."""
         result = dispatcher.run_once()
         if result.by_server.keys() & self._app.task_servers.relayed.keys():
             self._on_outbox()
-        if result.dispatched or result.failed:
-            return 0.0  # there may be more than one cycle looks at
+        if result.more or result.failed:
+            return 0.0
         if not result.led and self._app.task_servers.elsewhere():
             return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
         rest = _rest(self._settings.dispatcher_polling_interval, result.due_in)

@@ -44,6 +44,7 @@ class Workflow(Generic[C]):
     name: str
     steps: tuple[Step, ...]
     context_type: type[C] = field(compare=False)
+    takes_context: bool = field(compare=False)
 
     def __init__(self, name: str, steps: Iterable[Function], context_type: type[C]) -> None:
         if callable(steps):
@@ -54,6 +55,7 @@ class Workflow(Generic[C]):
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "steps", built)
         object.__setattr__(self, "context_type", context_type)
+        object.__setattr__(self, "takes_context", any(step.takes_context for step in built))
 
     @property
     def input_type(self) -> Any:
@@ -66,9 +68,9 @@ class Workflow(Generic[C]):
         return self.steps[0].value_type
 
     async def run(
-        self, value: Any, context: C, *, before_step: BeforeStep, call_sync: CallSync
+        self, value: Any, context: C, *, before_step: BeforeStep | None, call_sync: CallSync
     ) -> Any:
-        """Run the steps in order and return the last one's value.
+        """Run the steps in order and return the last one's value; None watches nothing.
 
         An ``Exception`` or ``sys.exit`` in a step becomes :class:`StepFailed` with the original
         as its cause; :class:`JobCancelled`, asyncio's cancellation and whatever *before_step*
@@ -84,8 +86,18 @@ class Workflow(Generic[C]):
         42
         """
         for step in self.steps:
-            await before_step(step.name)
-            value = await _perform(step, step.arguments(value, context), call_sync)
+            if before_step is not None:
+                await before_step(step.name)
+            arguments = step.arguments(value, context)
+            if not step.is_async:
+                value = await _perform(step, arguments, call_sync)
+                continue
+            try:  # most are async, where speed matters: no detour
+                value = await step.function(*arguments)
+            except JobCancelled:
+                raise
+            except _FAILURES as failure:
+                raise StepFailed(step.name) from _from_its_own_frame(failure)
         return value
 
     def run_now(
@@ -136,10 +148,7 @@ def _check_chain(name: str, steps: tuple[Step, ...]) -> None:
 
 
 async def _perform(step: Step, arguments: tuple[Any, ...], call_sync: CallSync) -> Any:
-    if step.is_async:
-        result, error = _attempt(step.function, *arguments)
-    else:
-        result, error = await call_sync(_attempt, step.function, *arguments)
+    result, error = await call_sync(_attempt, step.function, *arguments)
     # A sync function may hand back a coroutine, too: decorators around async functions do.
     if inspect.iscoroutine(result):
         result, error = await _attempt_to_await(result)

@@ -2,31 +2,40 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
 
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
-from headway.dispatcher.capacity import Admission, Verdict
+from headway.dispatcher.hands import KeptHands
+from headway.dispatcher.shut import ShutGroups
 from headway.dispatcher.steps import (
     apply_capacity_limits,
     dispatch_jobs,
     load_dispatch_capacity,
     load_queued_jobs,
 )
-from headway.dispatcher.unknown import fail_unknown
+from headway.dispatcher.unknown import UnknownWorkflows
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.domain.admission import Admission, Verdict, has_room
 from headway.domain.routing import LOCAL, TaskServer
+from headway.domain.starting import OwnWorkers
+from headway.domain.work_queue import WorkQueueEntry
+from headway.errors import StepFailed
 from headway.observe import Observer, StepTimes
 from headway.store import outcomes
-from headway.store.delays import next_scheduled_at
-from headway.store.engine import Lock, Store
-from headway.store.servers import living_workers
+from headway.store.dispatching import Refused
+from headway.store.engine import Store
+from headway.store.locks import Lock
+from headway.store.servers import Workers, living_workers
 from headway.workflow import Workflow
 
 # An event tells the commonest reasons; each entry's own is in its admission.
 REASONS = 20
+# So many workers at least are given something in one cycle.
+FEW = 100
 
 JOB_DISPATCHER = Workflow(
     "job-dispatcher",
@@ -37,7 +46,8 @@ JOB_DISPATCHER = Workflow(
 
 @dataclass(frozen=True)
 class DispatchResult:
-    """What one cycle did: counts, the decision about every entry, and when to run again."""
+    """What one cycle did: counts, the decision about every entry, and when to run again: at once
+    if there is *more* than one cycle looks at."""
 
     led: bool
     loaded: int = 0
@@ -46,6 +56,7 @@ class DispatchResult:
     due_in: timedelta | None = None
     failed: tuple[int, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
+    more: bool = False
     by_server: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -59,7 +70,8 @@ class JobDispatcher:
     """Admits queued work under the limits and hands it to task servers.
 
     What *task_servers* sends nowhere else goes to *server*; with *to_own_workers* of that only
-    what a living worker knows, and no more than they have hands for.
+    what a living worker knows, and no more than they have hands for. *own_workers*, in this
+    process, start at once what is dispatched to them.
 
     >>> JobDispatcher(store, settings, observer, server).run_once().dispatched  # doctest: +SKIP
     (1, 2, 3)
@@ -74,7 +86,11 @@ class JobDispatcher:
         *,
         to_own_workers: bool = False,
         task_servers: TaskServers | None = None,
+        own_workers: OwnWorkers | None = None,
     ) -> None:
+        self._own_workers = own_workers
+        self._unknown = UnknownWorkflows()
+        self._shut = ShutGroups()
         self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
@@ -84,29 +100,54 @@ class JobDispatcher:
 
     def run_once(self) -> DispatchResult:
         """Run one cycle; a server that does not get the lock does nothing."""
+        try:
+            return self._run(careful=False)
+        except StepFailed as failed:
+            if not isinstance(failed.__cause__, Refused):
+                raise
+        return self._run(careful=True)
+
+    def _run(self, *, careful: bool) -> DispatchResult:
+        with KeptHands(self._own_workers) as hands:
+            return self._cycle(hands, careful)
+
+    def _cycle(self, hands: KeptHands, careful: bool) -> DispatchResult:
         times = StepTimes()
         with self._store.leading(Lock.DISPATCH) as tx:
             if tx is None:
                 return DispatchResult(led=False)
             workers = living_workers(tx) if self._to_own_workers else None
-            env = DispatchEnv(tx, self._settings, workers, self._task_servers)
+            keep = partial(hands.keep, tx)
+            free = self._free_hands(workers)
+            some = None if free is None or workers is None else min(free, _most_at_once(workers))
+            env = DispatchEnv(tx, self._settings, workers, self._task_servers, keep, careful, some)
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
-            unknown = fail_unknown(env)
             times.stop()
-            next_at = next_scheduled_at(tx)
+            # What was dispatched is told first; the next cycle sees to that.
+            self._shut.note(env, in_a_hurry=bool(state.dispatched))
+            unknown = self._unknown.fail(env)
+            now = tx.now
             result = DispatchResult(
                 led=True,
                 loaded=len(state.entries),
                 dispatched=tuple(sorted(state.dispatched.values())),
                 admissions=state.admissions,
-                due_in=None if next_at is None else next_at - tx.now,
+                due_in=_due_in(state.next_at, now),
                 failed=(*sorted(state.failed), *unknown.failed),
                 unknown=unknown.waiting,
+                more=_is_more(state, spare=free != some),
                 by_server=_by_server(state),
             )
+        hands.started = state.started
+        told = state.entries if self._observer.wants("execution.dispatched") else ()
+        for entry in told:
+            if entry.id in state.dispatched:
+                self._tell(entry, state.dispatched[entry.id], now)
+        started = {one.id for one in state.started}
         for name, execution_ids in result.by_server.items():
-            if name not in self._task_servers.relayed:
-                self._hand_over(name, execution_ids)
+            left = [one for one in execution_ids if one not in started]
+            if left and name not in self._task_servers.relayed and not self._hand_over(name, left):
+                result = replace(result, more=True)  # it is known then when to try again
         self._observer.emit(
             "dispatcher.cycle",
             loaded=result.loaded,
@@ -117,7 +158,28 @@ class JobDispatcher:
         )
         return result
 
-    def _hand_over(self, name: str, execution_ids: Sequence[int]) -> None:
+    def _free_hands(self, workers: Workers | None) -> int | None:
+        """How many of the workers are free, if they are all in this process."""
+        if workers is None or not workers.alone or self._own_workers is None:
+            return None
+        return self._own_workers.free
+
+    def _tell(self, entry: WorkQueueEntry, execution_id: int, now: datetime) -> None:
+        self._observer.emit(
+            "execution.dispatched",
+            execution_id=execution_id,
+            entry_id=entry.id,
+            external_id=entry.external_id,
+            group=entry.group_name,
+            workflow=entry.workflow,
+            source=entry.source,
+            task_server=entry.task_server,
+            queued_at=entry.created_at,
+            ready_at=entry.ready_at or entry.created_at,
+            dispatched_at=now,
+        )
+
+    def _hand_over(self, name: str, execution_ids: Sequence[int]) -> bool:
         """After the commit; what a task server refuses goes back to the queue, uncharged."""
         server = self._server if name == LOCAL else self._task_servers[name]
         try:
@@ -129,6 +191,23 @@ class JobDispatcher:
             self._observer.emit(
                 "dispatch.refused", task_server=name, count=len(refused), error=repr(error)
             )
+            return False
+        return True
+
+
+def _most_at_once(workers: Workers) -> int:
+    """Of many workers, half are given something while the other half is busy."""
+    return max(FEW, -(-workers.slots // 2))
+
+
+def _is_more(state: DispatchState, *, spare: bool) -> bool:
+    """Whether another cycle could dispatch more now; *spare* if this one left some hands free."""
+    return state.full and bool(state.dispatched) and (spare or has_room(state.admissions))
+
+
+def _due_in(next_at: datetime | None, now: datetime) -> timedelta | None:
+    """What is over already, somebody is changing at this moment."""
+    return None if next_at is None or next_at <= now else next_at - now
 
 
 def _by_server(state: DispatchState) -> dict[str, tuple[int, ...]]:

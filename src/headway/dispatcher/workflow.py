@@ -1,13 +1,15 @@
 """What the JobDispatcher's four steps pass on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from headway.config import Settings
 from headway.definition.task_servers import TaskServers
-from headway.dispatcher.capacity import Admission
+from headway.domain.admission import Active, Admission
+from headway.domain.execution import Execution
+from headway.domain.starting import Hands
 from headway.domain.work_queue import WorkQueueEntry
-from headway.store.executions import Active
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
 
@@ -17,21 +19,31 @@ class DispatchEnv:
     """What every step may use: the open transaction under the dispatch lock, and the settings.
 
     ``workers`` are the living ones if work goes to headway's own, else None: nobody knows.
-    ``task_servers`` is what this application sends elsewhere.
+    ``task_servers`` is what this application sends elsewhere; ``keep_hands``
+    asks for free workers in this process, who start at once what is dispatched to them; if they
+    are the only ones, ``free_hands`` is how many there are. Who is not ``careful`` saves the time
+    it takes to find one bad entry among many.
     """
 
     tx: Transaction
     settings: Settings
     workers: Workers | None
     task_servers: TaskServers
+    keep_hands: Callable[[], Hands | None] = lambda: None
+    careful: bool = True
+    free_hands: int | None = None
 
 
 @dataclass(frozen=True)
 class DispatchState:
-    """What one cycle has found out so far."""
+    """What one cycle has found out so far; ``full`` if there may be more than its entries, and
+    when what is delayed is due."""
 
     entries: tuple[WorkQueueEntry, ...] = ()
+    full: bool = False
+    next_at: datetime | None = None
     active: Active = field(default_factory=lambda: Active(0, {}))
     admissions: tuple[Admission, ...] = ()
     dispatched: Mapping[int, int] = field(default_factory=dict)
+    started: tuple[Execution, ...] = ()
     failed: Mapping[int, str] = field(default_factory=dict)

@@ -18,7 +18,8 @@ from headway.manager.reap import (
 )
 from headway.manager.state import ManagerEnv, ManagerState
 from headway.observe import Observer, StepTimes
-from headway.store.engine import Lock, Store, ended_by_timeout
+from headway.store.engine import Store, ended_by_timeout
+from headway.store.locks import Lock
 from headway.store.transaction import Transaction
 from headway.store.wakes import next_wake_at
 from headway.workflow import Workflow

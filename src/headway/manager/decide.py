@@ -7,13 +7,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from headway.config import Settings
-from headway.domain.dependencies import due_by_edges
 from headway.domain.due import Due
 from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import DEPENDENT, DEPENDENTS, DORMANT, ManifestDispatchView
-from headway.domain.overlap import waits_for_the_end
-from headway.domain.retry import jittered, retry_delay
-from headway.domain.timing import decide_timing
+from headway.domain.readiness import Defaults, due_of, held_by, next_attempt
 
 TROUBLED_PAUSE = timedelta(hours=1)
 
@@ -56,8 +53,9 @@ def decide_all(
     by_time = [view for view in views if view.kind not in DEPENDENTS]
     after_parents = [view for view in views if view.kind == DEPENDENT]
     in_neither = [view for view in views if view.kind == DORMANT]
+    defaults = settings.manifest_defaults
     decisions = [
-        decide(view, dead_lettered, now, settings)
+        decide(view, dead_lettered, now, defaults)
         for view in (*by_time, *after_parents, *in_neither)
     ]
     return keep_to_shares(decisions, settings.max_work_queue_entries_per_cycle, now, after)
@@ -70,7 +68,7 @@ def last_group(decisions: Iterable[Decision], after: int) -> int:
 
 
 def decide(
-    view: ManifestDispatchView, dead_lettered: Collection[int], now: datetime, settings: Settings
+    view: ManifestDispatchView, dead_lettered: Collection[int], now: datetime, defaults: Defaults
 ) -> Decision:
     """Decide about one manifest: guards first, then its schedule."""
     if view.trouble is not None:
@@ -81,12 +79,12 @@ def decide(
     if held is not None:
         # Whatever lifts the guard leaves a wake-up, so nothing looks here until then.
         return Decision(view, Verdict.SKIP, held)
-    due = _due(view, now, settings)
+    due = due_of(view, now, defaults)
     if not due.due:
         return Decision(
             view, Verdict.SKIP, due.reason, wake_at=due.next_at, settle_until=_settled(view, due)
         )
-    delay, not_before = _next_attempt(view, now, settings)
+    delay, not_before = next_attempt(view, now, defaults)
     waits = not_before > now
     return Decision(
         view,
@@ -98,62 +96,9 @@ def decide(
     )
 
 
-def _next_attempt(
-    view: ManifestDispatchView, now: datetime, settings: Settings
-) -> tuple[timedelta, datetime]:
-    """How long a retry waits and until when; the job's own word counts more than the backoff.
-
-    Counted from the failure: what is due long after it, a later run say, does not wait again.
-    """
-    failed_at = view.last_failed_at or now
-    if view.retry_at is not None:
-        return view.retry_at - failed_at, view.retry_at
-    policy = view.retry or settings.retry_policy
-    delay = retry_delay(view.failed_count, policy)
-    delay = jittered(delay, policy, view.external_id, view.failed_count)
-    return delay, failed_at + delay
-
-
 def _settled(view: ManifestDispatchView, due: Due) -> datetime | None:
     """Up to when occurrences are skipped for good; not beyond one whose run may still fail."""
     return None if view.has_active_execution else due.skipped_until
-
-
-def _due(view: ManifestDispatchView, now: datetime, settings: Settings) -> Due:
-    """By time, or after its parents; a dormant dependent is due by neither."""
-    if view.kind == DORMANT:
-        return Due(False, None, None, "dormant: runs only when its parent activates it")
-    if view.kind == DEPENDENT:
-        by_edges = due_by_edges(list(view.edges.values()), view.join)
-        return Due(by_edges.due, None, None, by_edges.reason)
-    timing = view.time.timing(
-        view.schedule, settings.default_misfire_policy, settings.default_misfire_threshold
-    )
-    if view.has_active_execution and (reason := waits_for_the_end(timing)):
-        return Due(False, None, None, reason)
-    declared_at = view.declared_at or now
-    return decide_timing(
-        timing,
-        view.external_id,
-        view.settled_until,
-        declared_at,
-        now,
-        retrying=view.failed_count > 0,
-        failed_for=view.failed_for,
-    )
-
-
-def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
-    """The guard that keeps a manifest from being queued whatever its schedule says."""
-    guards = (
-        (not view.enabled, "the manifest is disabled"),
-        (not view.group_enabled, f"group {view.group_name!r} is disabled"),
-        (view.manifest_id in dead_lettered, "dead-lettered in this cycle"),
-        (view.has_awaiting_dead_letter, "a dead letter awaits intervention"),
-        (view.has_queued_work, "already queued"),
-        (view.has_active_execution and not view.may_overlap, "already running"),
-    )
-    return next((reason for held, reason in guards if held), None)
 
 
 def keep_to_shares(

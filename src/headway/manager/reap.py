@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from headway.config import Settings
-from headway.domain.dead_letter import SAID_SO, dead_letter_reason, failed_too_often
+from headway.domain.dead_letter import SAID_SO, dead_letter_reason
 from headway.domain.manifest import ManifestDispatchView
+from headway.domain.readiness import Defaults, deserves_dead_letter, max_retries
 from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import dead_letters, executions, manifests, outcomes, servers
 from headway.store.executions import Running
@@ -69,33 +70,17 @@ def reap_failed_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
     if concerned:
         fresh = manifests.load_views(env.tx, concerned)
         views |= {view.manifest_id: view for view in fresh}
+    defaults = env.settings.manifest_defaults
     letters = [
-        dead_letters.NewDeadLetter(
-            view.manifest_id,
-            _reason(view, env.settings),
-            view.failed_count,
-        )
+        dead_letters.NewDeadLetter(view.manifest_id, _reason(view, defaults), view.failed_count)
         for view in views.values()
-        if deserves_dead_letter(view, env.settings)
+        if deserves_dead_letter(view, defaults)
     ]
     created = dead_letters.create(env.tx, letters)
     return replace(state, views=views, dead_lettered=tuple(created))
 
 
-def deserves_dead_letter(view: ManifestDispatchView, settings: Settings) -> bool:
-    """Whether a manifest has failed too often and no dead letter says so yet."""
-    hopeless = view.failed_for_good or failed_too_often(
-        view.failed_count, max_retries(view, settings)
-    )
-    return hopeless and not view.has_awaiting_dead_letter
-
-
-def _reason(view: ManifestDispatchView, settings: Settings) -> str:
+def _reason(view: ManifestDispatchView, defaults: Defaults) -> str:
     if view.failed_for_good:
         return SAID_SO
-    return dead_letter_reason(view.failed_count, max_retries(view, settings))
-
-
-def max_retries(view: ManifestDispatchView, settings: Settings) -> int:
-    """The manifest's own ``max_retries``, or the deployment's."""
-    return settings.default_max_retries if view.max_retries is None else view.max_retries
+    return dead_letter_reason(view.failed_count, max_retries(view, defaults))

@@ -14,7 +14,8 @@ from headway.manager.decide import Decision, Verdict, decide
 from headway.manager.time_rules import time_rules
 from headway.observe import Observer
 from headway.store import manifests, marks, wakes
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
 
@@ -47,7 +48,7 @@ class Sweep:
         self, store: Store, settings: Settings, observer: Observer, rules: str | None = None
     ) -> None:
         self._store = store
-        self._settings = settings
+        self._defaults = settings.manifest_defaults
         self._observer = observer
         self._rules = rules or time_rules()
         self._hurry: bool | None = None
@@ -59,7 +60,7 @@ class Sweep:
                 return Swept(led=False)
             hurry, position = self._where(tx)
             views = manifests.load_next(tx, position, CHUNK)
-            decisions = [decide(view, (), tx.now, self._settings) for view in views]
+            decisions = [decide(view, (), tx.now, self._defaults) for view in views]
             late = [one for one in decisions if sleeps_too_long(one, tx.now)]
             wakes.leave_wakes(tx, [(one.view.manifest_id, Scope.SELF) for one in late])
             more = len(views) == CHUNK

@@ -1,9 +1,10 @@
 """Running a workflow's steps: whatever they do becomes an outcome, never an exception."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from headway.domain.execution import ExecutionState, Outcome
 from headway.errors import JobCancelled, StepFailed
@@ -20,6 +21,8 @@ class Watch(Protocol):
 
     step: str
     handle: Cancellation
+    logger: logging.Logger
+    loop: asyncio.AbstractEventLoop | None
     handed_over: tuple[str, ...]
 
     async def before_step(self, step: str) -> None:
@@ -30,15 +33,15 @@ class Watch(Protocol):
 
 
 async def attempt(
-    workflow: Workflow[Run], value: Any, run: Run, watch: Watch, *, keep_output: bool
+    workflow: Workflow[Run], value: Any, run: Run | None, watch: Watch, *, keep_output: bool
 ) -> Outcome:
-    """Run *workflow* to whatever end it takes."""
-    task = asyncio.current_task()
+    """Run *workflow* to whatever end it takes; who takes no context needs no *run*."""
+    task = asyncio.current_task(watch.loop)
     assert task is not None
     watch.handle.attach(partial(task.get_loop().call_soon_threadsafe, task.cancel))
     try:
         returned = await workflow.run(
-            value, run, before_step=watch.before_step, call_sync=watch.call_sync
+            value, cast(Run, run), before_step=watch.before_step, call_sync=watch.call_sync
         )
     except JobCancelled as error:
         return stopped(watch.step, watch.handle.reason, error)
@@ -52,5 +55,5 @@ async def attempt(
         return failed(watch.step, error)
     finally:
         watch.handle.attach(None)
-    output = kept(returned, run) if keep_output else None
+    output = kept(returned, watch.logger) if keep_output else None
     return Outcome(ExecutionState.COMPLETED, output=output, hand_over=watch.handed_over)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from headway.definition.registry import Registry
 from headway.domain.execution import Execution
+from headway.domain.starting import Hands
 from headway.runner.suspicion import Suspicion
 from headway.store import executions, outcomes
 from headway.store.engine import Store
@@ -31,10 +32,14 @@ class Claims:
     ) -> None:
         self._store = store
         self._registry = registry
-        self._takes = takes or registry.names
+        self.takes = takes or registry.names
         self._suspicion = suspicion
         self._leased = leased
         self._last_chances = False
+
+    def hands(self, owner: str, key: int, free: int) -> Hands:
+        """So many *free* slots of *owner*, kept under this key for whoever dispatches to them."""
+        return Hands(owner, free, self.takes(), self._registry.first_steps(), key)
 
     def claim(self, owner: str, limit: int, running: Sequence[Execution]) -> list[Execution]:
         """Start up to *limit* pending executions that may share a process with those *running*."""
@@ -60,7 +65,7 @@ class Claims:
     def _start(
         self, tx: Transaction, owner: str, limit: int, crashes: range | None = None
     ) -> list[Execution]:
-        names, first_steps = self._takes(), self._registry.first_steps()
+        names, first_steps = self.takes(), self._registry.first_steps()
         return executions.claim_pending(tx, owner, limit, names, first_steps, crashes)
 
     def look(self, owners: Collection[str]) -> list[Owned]:

@@ -26,11 +26,14 @@ class Completions:
         self._call_store = call_store
         self._observer = observer
         self._waiting: dict[int, tuple[Outcome, asyncio.Future[bool]]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._flushing: asyncio.Task[None] | None = None
 
     async def record(self, execution_id: int, outcome: Outcome) -> bool:
         """Write *outcome*; True if the execution was still ours."""
-        told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        # Asked once: it makes sure each time that the process is still the same.
+        loop = self._loop = self._loop or asyncio.get_running_loop()
+        told: asyncio.Future[bool] = loop.create_future()
         self._waiting[execution_id] = (outcome, told)
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.create_task(self._flush())

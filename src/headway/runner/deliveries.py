@@ -92,7 +92,7 @@ class Deliveries(WorkerPool):
     async def _deliver(self, execution_id: int) -> ExecutionState | None:
         if self._stopping:
             raise HeadwayError(CLOSED)
-        return await self._track(self._claim_and_run(self._env, execution_id))
+        return await self._tasks.start(self._claim_and_run(self._env, execution_id))
 
     async def _claim_and_run(self, env: RunnerEnv, execution_id: int) -> ExecutionState | None:
         found = await self._try_to_claim(env, execution_id)
@@ -126,8 +126,8 @@ class Deliveries(WorkerPool):
     def _crashes(self) -> list[int]:
         return [one.crashes for one in self._running.values()]
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        super()._ended(task)
+    def _look_if_more(self) -> None:
+        super()._look_if_more()
         self._room.set()
 
     def _take(self, owner: str, execution_id: int, crashes: int) -> Taken:

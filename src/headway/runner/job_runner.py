@@ -32,13 +32,9 @@ async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-async def _go_on(step: str) -> None:
-    """The runner's own steps are not watched."""
-
-
 async def run_execution(env: RunnerEnv, state: RunnerState) -> RunnerState:
     """Take one execution through the JobRunner's steps."""
-    done: RunnerState = await JOB_RUNNER.run(state, env, before_step=_go_on, call_sync=_here)
+    done: RunnerState = await JOB_RUNNER.run(state, env, before_step=None, call_sync=_here)
     return done
 
 

@@ -1,32 +1,32 @@
 """What a run returns, kept for whoever asks later."""
 
 import json
+import logging
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
 from headway.domain.text import shown
-from headway.run import Run
 
 MAX_OUTPUT_BYTES = 256_000
 
 
-def kept(value: Any, run: Run) -> str | None:
+def kept(value: Any, logger: logging.Logger) -> str | None:
     """The JSON text of what a run returned; None, with a warning in its log, if there is none.
 
     The work is done: that its result cannot be written down makes no failure of it.
 
-    >>> kept({"rows": 7}, Run(execution_id=1, workflow="load"))
+    >>> kept({"rows": 7}, logging.getLogger("headway.run.load"))
     '{"rows":7}'
     """
     try:
         plain = to_jsonable_python(value)
         text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
     except Exception as error:  # serializers of the user's types may raise anything
-        run.logger.warning("output = %s is not kept: it is no JSON (%s)", shown(value), error)
+        logger.warning("output = %s is not kept: it is no JSON (%s)", shown(value), error)
         return None
     if len(text) > MAX_OUTPUT_BYTES:
-        run.logger.warning(
+        logger.warning(
             "output of %d bytes is not kept: at most %d are; store it elsewhere and return where",
             len(text),
             MAX_OUTPUT_BYTES,

@@ -31,31 +31,33 @@ class Ownership:
     """Compares one look with the last.
 
     >>> ownership = Ownership()
-    >>> ownership.compare([Owned(7, "me", None)], known=[8], known_now=[8], claiming=False)
+    >>> ownership.compare([Owned(7, "me", None)], known=[8], known_now=[8])
     Verdict(stop={8: <StopReason.NOT_OURS: 'not_ours'>}, hand_back=())
-    >>> ownership.compare([Owned(7, "me", None)], known=[], known_now=[], claiming=False).hand_back
+    >>> ownership.compare([Owned(7, "me", None)], known=[], known_now=[]).hand_back
     (Owned(execution_id=7, owner='me', stop=None),)
     """
 
     def __init__(self) -> None:
-        self._unknown: frozenset[int] = frozenset()
+        self._unknown: dict[int, frozenset[int]] = {}
 
     def compare(
         self,
         owned: Iterable[Owned],
         known: Collection[int],
         known_now: Collection[int],
-        claiming: bool,
+        claims: frozenset[int] = frozenset(),
     ) -> Verdict:
         """What follows from what is *owned*, *known* here before that was asked and afterwards.
 
         What is owned but unknown in two looks is a claim whose answer was lost. A claim that is
-        on its way is not lost yet: while *claiming*, nothing new is suspected.
+        on its way is not lost yet: as long as one of the *claims* that were under way when it was
+        first seen still is, nobody knows.
         """
         by_id = {one.execution_id: one for one in owned}
         unknown = by_id.keys() - set(known_now)
-        lost = unknown & self._unknown
-        self._unknown = frozenset(self._unknown & unknown if claiming else unknown) - lost
+        waits_for = {key: self._unknown.get(key, claims) & claims for key in unknown}
+        lost = {key for key in unknown & self._unknown.keys() if not waits_for[key]}
+        self._unknown = {key: waits_for[key] for key in unknown - lost}
         stop = {key: StopReason.NOT_OURS for key in known if key not in by_id}
         stop |= {key: stop_reason(one.stop) for key, one in by_id.items() if one.stop is not None}
         return Verdict(stop, tuple(by_id[key] for key in sorted(lost)))

@@ -6,35 +6,32 @@ owner has a lease claims only while that lives, and asks every 2 seconds what it
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution, ExecutionState, Outcome
+from headway.domain.execution import Execution, ExecutionState
+from headway.domain.starting import Hands
 from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
-from headway.runner.completions import Completions
+from headway.runner.environment import env_of
 from headway.runner.job_runner import run_execution
 from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
-from headway.runner.progress import ProgressWriter
-from headway.runner.recording import Recording
+from headway.runner.slots import Slots
 from headway.runner.stuck import StuckRuns
 from headway.runner.suspicion import Suspicion
-from headway.runner.threads import abandon_the_rest, happens, in_daemon_thread
+from headway.runner.tasks import Once, Tasks
+from headway.runner.threads import abandon_the_rest, happens, until_idle
 from headway.runner.workflow import RunnerEnv, RunnerState
-from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
-from headway.store.executions import Owned, Progress
+from headway.store.executions import Owned
 
 LAST_MOMENT = 1.0
 LOOK_PAUSE = 2.0
-
-T = TypeVar("T")
 
 
 class WorkerPool:
@@ -57,6 +54,7 @@ class WorkerPool:
         pulsed: bool = False,
         takes: Callable[[], Collection[str]] | None = None,
         on_half_stuck: Callable[[], None] = lambda: None,
+        on_room: Callable[[], None] = lambda: None,
     ) -> None:
         self.cancellations = CancellationRegistry()
         self._store = store
@@ -71,12 +69,13 @@ class WorkerPool:
         self._ownership = Ownership()
         self._suspicion = Suspicion(settings.max_crashes)
         self._claims = Claims(store, registry, self._suspicion, leased=leased, takes=takes)
-        self._claims_under_way = 0
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._slots = Slots(settings.worker_count)
+        self._more_may_wait = True
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
-        self._woken = asyncio.Event()
-        self._drained = asyncio.Event()
+        self._tasks = Tasks(self._loop, self._look_if_more)
+        self._tell_room = Once(self._loop, on_room)
+        self._woken, self._drained = asyncio.Event(), asyncio.Event()
         self._stopping = False
         self._grace = settings.shutdown_timeout.total_seconds()
         self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
@@ -86,13 +85,40 @@ class WorkerPool:
         """Begin to claim and run."""
         self._thread.start()
 
+    @property
+    def owner(self) -> str:
+        """In whose name the pool claims."""
+        return self._env.owner
+
     def wake(self) -> None:
         """Look for pending executions now; called from any thread."""
-        self._tell_loop(self._woken.set)
+        self._tell_loop(self._look_for_more)
+
+    @property
+    def free(self) -> int:
+        """How many slots are free at this moment."""
+        return self._slots.free
+
+    def reserve(self) -> Hands | None:
+        """Keep every free slot for what is dispatched now; called from any thread."""
+        kept = self._slots.keep()
+        return self._claims.hands(self._env.owner, *kept) if kept else None
+
+    def start_at_once(self, hands: Hands, started: Collection[Execution]) -> None:
+        """Run what was dispatched and *started* for these hands; called from any thread."""
+        self._tell_loop(lambda: self._begin(hands, started))
+
+    def _begin(self, hands: Hands, started: Collection[Execution]) -> None:
+        ours = started if hands.owner == self._env.owner else ()
+        self._launch(self._env, hands.key, ours)
+        self._look_if_more()
+
+    def _look_for_more(self) -> None:
+        self._more_may_wait = True
+        self._woken.set()
 
     def offer(self, *, claim: bool, look: bool) -> None:
-        """What the pulse says: whether there is something to claim, and whether to look closer at
-        what is owned here; called from any thread."""
+        """What the pulse says there is: something to *claim*, or to *look* at more closely."""
         self._tell_loop(lambda: self._offers.take(claim=claim, look=look))
 
     def running(self) -> list[str]:
@@ -106,11 +132,12 @@ class WorkerPool:
     def _go_on_as(self, owner: str) -> None:
         self.cancellations.cancel_all(list(self._running), StopReason.NOT_OURS)
         self._env = self._env_of(owner)
-        self._woken.set()
+        self._look_for_more()
 
     def request_stop(self, grace: float | None = None) -> None:
         """Claim nothing more and finish what runs, or hand it back after *grace* seconds."""
         self._stopping = True
+        self._slots.close()
         if grace is not None:
             self._grace = grace
         self.wake()
@@ -145,53 +172,51 @@ class WorkerPool:
         await self._drain(watch)
 
     def _env_of(self, owner: str) -> RunnerEnv:
-        backoff = self._settings.retry_policy
-        write = Recording(self._store, owner, self._observer, backoff)
-        completions = Completions(partial(self._write, write), self._call_store, self._observer)
-        note = partial(self._write_progress, owner)
-        progress = ProgressWriter(self._loop, note, self._call_store)
-        return RunnerEnv(
+        return env_of(
+            owner,
             store=self._store,
             registry=self._registry,
-            owner=owner,
-            cancellations=self.cancellations,
-            call_store=self._call_store,
-            call_sync=in_daemon_thread,
-            record=completions.record,
-            report=progress.report,
-            observer=self._observer,
             settings=self._settings,
-            on_queued=self._on_finished,
+            observer=self._observer,
+            cancellations=self.cancellations,
+            loop=self._loop,
+            call_store=self._call_store,
+            on_finished=self._on_finished,
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
-        free = self._settings.worker_count - len(self._tasks)
-        if free < 1:
+        kept = self._slots.keep() if self._more_may_wait else None
+        if kept is None:
             return
+        key, free = kept
+        claimed: Sequence[Execution] = ()
         try:
             running = list(self._running.values())
-            claimed = await self._claim(self._claims.claim, env.owner, free, running)
+            claimed = await self._call_store(self._claims.claim, env.owner, free, running)
+            self._more_may_wait = len(claimed) == free
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=told(error))
-            return
-        for execution in claimed:
+        self._launch(env, key, claimed)
+
+    def _launch(self, env: RunnerEnv, key: int, started: Collection[Execution]) -> None:
+        if self._slots.fill(key, len(started)):
+            self._tell_room()
+        for execution in started:
             self._running[execution.id] = execution
-            self._track(self._run(env, execution))
+            self._tasks.start(self._run(env, execution), self._leave)
+
+    def _leave(self, run: asyncio.Task[Any]) -> None:
+        self._tasks.end(run)
+        self._slots.leave()
+        self._tell_room()
 
     async def _claim(self, claim: Callable[..., Any], *arguments: Any) -> Any:
         """A look at what is owned must not take a claim that is on its way for a lost one."""
-        self._claims_under_way += 1
+        key = self._slots.announce()
         try:
             return await self._call_store(claim, *arguments)
         finally:
-            self._claims_under_way -= 1
-
-    def _track(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Have *work* done; a pool that stops waits for it."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
+            self._slots.fill(key)
 
     async def _run(self, env: RunnerEnv, execution: Execution) -> ExecutionState | None:
         """Run it to its end; None if that could not be recorded."""
@@ -204,9 +229,9 @@ class WorkerPool:
         finally:
             self._running.pop(execution.id, None)
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        self._woken.set()
+    def _look_if_more(self) -> None:
+        if self._more_may_wait or self._stopping:
+            self._woken.set()
 
     async def _watch(self) -> None:
         while not await happens(self._drained, within=LOOK_PAUSE):
@@ -219,76 +244,57 @@ class WorkerPool:
 
     async def _look(self) -> None:
         """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
-        known, claiming = set(self._running), self._claims_under_way > 0
+        known, claims = set(self._running), self._slots.on_their_way
         owned = await self._call_store(self._claims.look, self._owners())
-        claiming = claiming or self._claims_under_way > 0
-        verdict = self._ownership.compare(owned, known, set(self._running), claiming)
+        claims |= self._slots.on_their_way
+        verdict = self._ownership.compare(owned, known, set(self._running), claims)
         for key, reason in verdict.stop.items():
             self.cancellations.try_cancel(key, reason)
         self._stuck.look(self._running)
         if verdict.hand_back:
             await self._call_store(self._hand_back, verdict.hand_back)
         if self._claims.last_chance_waits:
-            self._woken.set()
+            self._look_for_more()
 
     async def _wait_for_something(self) -> None:
         """Until woken or a slot is free; polling interval and pulse are only the fallback."""
         await self._offers.wait(self._woken, self._settings.polling_interval.total_seconds())
         self._woken.clear()
+        self._more_may_wait = True
 
     async def _drain(self, watch: Collection[asyncio.Task[None]]) -> None:
         """Wait for what runs; ask what is left to stop; hand back whatever is still ours."""
-        await self._wait_until_idle(lambda: self._grace)
+        await until_idle(self._awaited, self._woken, lambda: self._grace)
         self._stuck.give_up()
         self.cancellations.cancel_all(self.cancellations.ids(), StopReason.SHUTDOWN)
-        await self._wait_until_idle(lambda: LAST_MOMENT)
+        await until_idle(self._awaited, self._woken, lambda: LAST_MOMENT)
         self._drained.set()
         if watch:
             await asyncio.wait(watch, timeout=LAST_MOMENT)
         try:
-            await self._call_store(self._hand_back_all)
+            owned = await self._call_store(self._claims.look, self._owners())
+            await self._call_store(self._hand_back, owned)
         except TRANSIENT as error:
             # Nobody to give them back to: they are found by their owner being gone.
             self._observer.emit("loop.failed", loop="worker", error=told(error))
         if left := await abandon_the_rest(LAST_MOMENT):
             self._observer.emit("worker.abandoned", count=left)
 
-    async def _wait_until_idle(self, grace: Callable[[], float]) -> None:
-        """But for those that are stuck, which would only use up the time of the others.
-
-        *grace* is asked again after each wake-up: a second signal may shorten it.
-        """
-        began = self._loop.time()
-        while self._awaited() and (left := began + grace() - self._loop.time()) > 0:
-            self._woken.clear()
-            await happens(self._woken, within=left)
-
     def _awaited(self) -> int:
-        return len(self._tasks) - self._stuck.among(self._running)
-
-    def _write(self, recording: Recording, ended: Mapping[int, Outcome]) -> set[int]:
-        recorded = recording(ended)
-        self._on_finished()
-        return recorded
-
-    def _write_progress(self, owner: str, reported: Mapping[int, Progress]) -> None:
-        with self._store.writing() as tx:
-            executions.note_progress(tx, owner, reported)
+        """All but those that are stuck, which would only use up the time of the others."""
+        return len(self._tasks) + len(self._slots.on_their_way) - self._stuck.among(self._running)
 
     def _owners(self) -> set[str]:
         """Who this process is, and was when it claimed what still runs here."""
         running = list(self._running.values())
         return {self._env.owner, *(one.owner for one in running if one.owner)}
 
-    def _hand_back_all(self) -> None:
-        self._hand_back(self._claims.look(self._owners()))
-
     def _hand_back(self, owned: Sequence[Owned]) -> None:
         handed_back = self._claims.hand_back(owned)
-        if handed_back:
-            self._on_finished()
         for one in handed_back:
             self._observer.emit(f"execution.{one.state}", **one.told())
+        if handed_back:
+            self._on_finished()
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)

@@ -1,8 +1,8 @@
 """Outcomes on their way into the database, in one transaction, and told once they are there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from headway.domain.execution import Execution, Outcome
+from headway.domain.execution import Ended, Execution, Outcome
 from headway.domain.retry import RetryPolicy
 from headway.observe import Observer
 from headway.store import outcomes
@@ -30,18 +30,20 @@ class Recording:
         """Record all of *ended* that is still the owner's."""
         try:
             with self._store.briefly() as tx:
-                recorded = outcomes.finish(tx, self._owner, ended, self._backoff)
-                recorded += self._written_before(tx, ended, recorded)
+                written = outcomes.finish(tx, self._owner, ended, self._backoff)
+                before = self._written_before(tx, ended, written)
         except TRANSIENT:
             self._uncertain |= ended.keys()
             raise
         self._uncertain -= ended.keys()
+        recorded: list[Ended | Execution] = [*written, *before]
         for one in recorded:
-            self._observer.emit(f"execution.{one.state}", **one.told())
+            if self._observer.wants(f"execution.{one.state}"):
+                self._observer.emit(f"execution.{one.state}", **one.told())
         return {one.id for one in recorded}
 
     def _written_before(
-        self, tx: Transaction, ended: Mapping[int, Outcome], recorded: list[Execution]
+        self, tx: Transaction, ended: Mapping[int, Outcome], recorded: Sequence[Ended]
     ) -> list[Execution]:
         missing = self._uncertain & (ended.keys() - {one.id for one in recorded})
         if not missing:

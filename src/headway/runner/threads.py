@@ -60,6 +60,20 @@ async def happens(event: asyncio.Event, *, within: float) -> bool:
         return False
 
 
+async def until_idle(
+    awaited: Callable[[], int], woken: asyncio.Event, grace: Callable[[], float]
+) -> None:
+    """Until nothing is *awaited* any more, or the *grace* is over.
+
+    It is asked again after each wake-up: a second signal may shorten it.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while awaited() and (left := began + grace() - loop.time()) > 0:
+        woken.clear()
+        await happens(woken, within=left)
+
+
 async def abandon_the_rest(patience: float) -> int:
     """End what still waits: for threads that do not listen, for a database that is away.
 

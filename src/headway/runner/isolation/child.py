@@ -136,6 +136,8 @@ class ProcessWatch:
 
     def __init__(self, job: Job, worker: Worker, handle: Cancellation) -> None:
         self.step = job.workflow
+        self.logger = logging.getLogger(f"headway.run.{job.workflow}")
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.handle = handle
         self.handed_over: tuple[str, ...] = ()
         self._worker = worker
@@ -172,7 +174,7 @@ def _context(job: Job, worker: Worker, handle: Cancellation, watch: ProcessWatch
         attempt=job.attempt,
         scheduled_for=job.scheduled_for,
         idempotency_key=job.idempotency_key,
-        logger=logging.getLogger(f"headway.run.{job.workflow}"),
+        logger=watch.logger,
         _report=report,
         _is_cancelled=lambda: handle.requested,
         _activate_many=activate_many,

@@ -74,6 +74,10 @@ class IsolatedProcess:
             return f"its process was ended by {signal.Signals(-code).name}"
         return f"its process ended by itself, with exit code {code}"
 
+    def await_end(self) -> None:
+        """Return when it is gone: what is killed may still be there for a moment."""
+        self._process.join(LAST_MOMENT)
+
     def kill(self) -> None:
         """End it now, together with the processes it started itself; fine if it has ended."""
         pid = self._process.pid

@@ -82,6 +82,7 @@ async def run_isolated(
         return await Supervision(process, job, handle, limits, services).until_ended()
     finally:
         process.kill()
+        process.await_end()
 
 
 def _kill_what_started(starting: asyncio.Future[IsolatedProcess]) -> None:
