@@ -5,10 +5,12 @@ from dataclasses import asdict
 
 from headway.definition.app import Headway
 from headway.domain.declaration import Declaration
+from headway.domain.progress import Progress, unseen
 from headway.errors import CreatedMeanwhile, DatabaseUnavailable, RemovalRefused
 from headway.store import declarations, notifications
 from headway.store.declarations import Applied
-from headway.store.engine import TRANSIENT, Lock, Store, waited_in_vain
+from headway.store.engine import TRANSIENT, Store, waited_in_vain
+from headway.store.locks import Lock
 from headway.store.transaction import Transaction
 
 HELD = (
@@ -41,7 +43,12 @@ def apply_at_start(app: Headway, store: Store) -> None:
 
 
 def apply_declarations(
-    app: Headway, store: Store, *, by_hand: bool = False, allow_removal: bool = False
+    app: Headway,
+    store: Store,
+    *,
+    by_hand: bool = False,
+    allow_removal: bool = False,
+    progress: Progress = unseen,
 ) -> Applied:
     """Write what *app* declares, one server at a time, patiently while the database is away.
 
@@ -52,7 +59,7 @@ def apply_declarations(
     last = settings.seeding_attempts - 1
     for attempt in range(settings.seeding_attempts):
         try:
-            if applied := _try_to_apply(store, wanted, by_hand, allow_removal):
+            if applied := _try_to_apply(store, wanted, by_hand, allow_removal, progress):
                 return applied
             held = True
         except (*TRANSIENT, CreatedMeanwhile) as error:
@@ -67,13 +74,13 @@ def apply_declarations(
 
 
 def _try_to_apply(
-    store: Store, wanted: Declaration, by_hand: bool, allow_removal: bool
+    store: Store, wanted: Declaration, by_hand: bool, allow_removal: bool, progress: Progress
 ) -> Applied | None:
     """None if another holds the lock; it is not even asked for when there is nothing to do."""
     if not by_hand and (settled := _settled(store, wanted)):
         return settled
     with store.leading(Lock.APPLY, seconds=60) as tx:
-        return None if tx is None else _applied(tx, wanted, by_hand, allow_removal)
+        return None if tx is None else _applied(tx, wanted, by_hand, allow_removal, progress)
 
 
 def _settled(store: Store, wanted: Declaration) -> Applied | None:
@@ -81,8 +88,12 @@ def _settled(store: Store, wanted: Declaration) -> Applied | None:
         return declarations.settled(tx, wanted)
 
 
-def _applied(tx: Transaction, wanted: Declaration, by_hand: bool, allow_removal: bool) -> Applied:
-    applied = declarations.apply(tx, wanted, allow_removal=allow_removal, go_back=by_hand)
+def _applied(
+    tx: Transaction, wanted: Declaration, by_hand: bool, allow_removal: bool, progress: Progress
+) -> Applied:
+    applied = declarations.apply(
+        tx, wanted, allow_removal=allow_removal, go_back=by_hand, progress=progress
+    )
     if by_hand and applied.kept_back:
         raise RemovalRefused(wanted.application, applied.kept_back)
     if by_hand:

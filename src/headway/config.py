@@ -13,7 +13,10 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, ValidationError
 
 from headway.domain.azolla.settings import AzollaSettings
+from headway.domain.dashboard_settings import DashboardSettings
 from headway.domain.due import MisfirePolicy
+from headway.domain.queue_settings import QueueSettings
+from headway.domain.readiness import Defaults
 from headway.domain.retry import RetryPolicy
 from headway.domain.setting_values import (
     Count,
@@ -37,7 +40,7 @@ from headway.domain.text import printable, shown
 from headway.errors import SettingsError
 
 PREFIX = "HEADWAY_"
-KNOWN_VARIABLES = ("HEADWAY_DATABASE_URL",)
+KNOWN_VARIABLES = ("HEADWAY_DATABASE_URL", "HEADWAY_APP")
 KNOWN_PREFIXES = ("HEADWAY_TESTS_", "HEADWAY_TEST_")
 
 
@@ -52,7 +55,7 @@ def _default(value: Any, description: str) -> Any:
     return Field(default=value, description=description)
 
 
-class Settings(AzollaSettings):
+class Settings(AzollaSettings, DashboardSettings, QueueSettings):
     """All settings; durations may be timedeltas, seconds, or text such as ``"1h30m"``.
 
     >>> Settings(default_retry_delay="90s").default_retry_delay
@@ -74,12 +77,6 @@ class Settings(AzollaSettings):
     )
     exclude_from_max_active_jobs: Names = _default(
         (), "Names of workflows that neither count towards nor wait for max_active_jobs."
-    )
-    max_queued_jobs_per_cycle: Limit = _default(
-        100, "Most queued entries of one group the dispatcher loads in one cycle; none = all."
-    )
-    max_work_queue_entries_per_cycle: Limit = _default(
-        200, "Most entries the manager queues in one cycle; none = all."
     )
     max_dispatch_attempts: Count = _default(
         5, "Hand-overs to the task server tried before a queue entry fails, a number."
@@ -209,6 +206,20 @@ class Settings(AzollaSettings):
             self.retry_backoff_multiplier,
             self.max_retry_delay,
             self.retry_jitter,
+        )
+
+    @property
+    def manifest_defaults(self) -> Defaults:
+        """What counts for manifests that say nothing of their own.
+
+        >>> Settings(default_max_retries=7).manifest_defaults.max_retries
+        7
+        """
+        return Defaults(
+            self.retry_policy,
+            self.default_max_retries,
+            self.default_misfire_policy,
+            self.default_misfire_threshold,
         )
 
 

@@ -15,25 +15,26 @@ from pathlib import Path
 from typing import Any, Self
 
 from headway.definition.app import Headway
+from headway.definition.explaining import Explaining
 from headway.definition.registry import Reference
 from headway.definition.runtime import Runtime
-from headway.dispatcher.capacity import Verdict
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
+from headway.domain.admission import Verdict
 from headway.domain.dead_letter import DeadLetter
 from headway.domain.execution import Execution
+from headway.domain.gates import Why
 from headway.domain.text import shown
 from headway.domain.virtual_clock import MONDAY, VirtualClock, aware
-from headway.domain.work_queue import NewEntry, Source, WorkQueueEntry
+from headway.domain.work_queue import WorkQueueEntry
 from headway.errors import HeadwayError, ManifestNotFound
-from headway.history import History
+from headway.history import History, ManifestOverview, QueuedEntry
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.runner.job_runner import JobRunner
 from headway.servers.inline import InlineServer
 from headway.servers.local import LocalServer
-from headway.store import declarations, delays, wakes, work_queue
+from headway.store import declarations, delays, wakes
 from headway.store.engine import Store
 from headway.store.migrate import current_version, migrate
-from headway.store.reading import ManifestOverview, QueuedEntry
 
 __all__ = ["NeverIdle", "Sandbox", "VirtualClock"]
 
@@ -225,39 +226,35 @@ class Sandbox:
 
     def enqueue(self, workflow: Reference, input: Any = None) -> int:
         """Queue one run of *workflow* without a manifest; returns the entry's id."""
-        registered = self.app.registry.find(workflow)
-        entry = NewEntry(
-            workflow=registered.name,
-            source=Source.AD_HOC,
-            input=registered.input_type.encode(input, registered.name),
-            input_type=registered.input_type.name,
-        )
-        with self.store.writing() as tx:
-            return work_queue.enqueue(tx, [entry])[0]
+        return self.runtime.enqueue(workflow, input)
+
+    def why(self, external_id: str | None = None, **about: int) -> Why:
+        """Why a manifest, ``execution=`` or ``entry=`` is not running at this virtual moment."""
+        return self._open.explaining.why(external_id, **about)
 
     def executions(self, external_id: str | None = None) -> list[Execution]:
         """Every attempt so far, oldest first, of all manifests or of one."""
         self._check_declared(external_id)
-        return self.history.executions(external_id)
+        return self.history.executions.all(external_id)
 
     def last(self, external_id: str) -> Execution:
         """The newest attempt of a manifest, which has to have run."""
         self._check_declared(external_id)
-        for newest in self.history.executions(external_id, limit=1):
+        for newest in self.history.executions.all(external_id, limit=1):
             return newest
         raise HeadwayError(f"{external_id!r} has not run yet; it is {self.now} in the sandbox")
 
     def queued(self) -> list[QueuedEntry]:
         """What waits in the work queue, oldest first."""
-        return self.history.queued()
+        return self.history.queue.all()
 
     def manifests(self) -> list[ManifestOverview]:
         """Every manifest and where it stands, by external id."""
-        return self.history.manifests()
+        return self.history.manifests.all()
 
     def dead_letters(self) -> list[DeadLetter]:
         """Dead letters that wait for a person."""
-        return self.history.dead_letters()
+        return self.history.dead_letters.awaiting()
 
     def _check_declared(self, external_id: str | None) -> None:
         if external_id is not None and external_id not in self._open.declared:
@@ -277,6 +274,7 @@ class _Actors:
         self.runner = JobRunner(store, registry, observer, OWNER, settings)
         servers = app.task_servers.all_handed_to(InlineServer(self.runner.run_one))
         local = LocalServer(lambda: None)
+        self.explaining = Explaining(store, settings, servers, to_own_workers=False)
         self.dispatcher = JobDispatcher(store, settings, observer, local, task_servers=servers)
 
 

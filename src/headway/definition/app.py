@@ -4,7 +4,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
@@ -14,9 +13,10 @@ from headway.definition.cancelling import Cancelled
 from headway.definition.collection import Collection
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
+from headway.definition.operators import Operators
 from headway.definition.options import ScheduleOptions
+from headway.definition.queueing import Queueing
 from headway.definition.registry import Reference
-from headway.definition.requests import Requests
 from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.definition.task_servers import TaskServers
 from headway.definition.workflows import excluded_by_name
@@ -33,7 +33,7 @@ DEFAULT_DATABASE_URL = "sqlite:///headway.db"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Headway(Requests):
+class Headway(Operators, Queueing):
     """An application: its workflows, its manifests, its settings and its database.
 
     Declaring writes nothing; ``headway run module:hw`` applies what was declared and runs it.
@@ -150,7 +150,9 @@ class Headway(Requests):
         with self._opening:
             if self._runtime is None or self._opened_by != os.getpid():
                 # Connections do not survive a fork: two processes would talk on one.
-                self._runtime = Runtime(self.name, self.registry, self.open_store())
+                most = self.settings.max_queued_per_group
+                store = self.open_store()
+                self._runtime = Runtime(self.name, self.registry, store, most_queued=most)
                 self._opened_by = os.getpid()
         return self._runtime
 
@@ -172,52 +174,6 @@ class Headway(Requests):
         """
         return self.runtime.azolla
 
-    def trigger(
-        self,
-        external_id: str,
-        input: Any = NOT_GIVEN,
-        *,
-        delay: timedelta | None = None,
-        max_attempts: int = 1,
-        connection: Any = None,
-    ) -> None:
-        """Queue a run of a manifest now or after *delay*, with its own input or another one.
-
-        If it fails, it is tried again after the manifest's backoff, *max_attempts* times in all.
-        With *connection*, a SQLAlchemy connection or session, it joins the caller's transaction.
-
-        >>> hw.trigger("extract-users", delay=timedelta(minutes=30))  # doctest: +SKIP
-        """
-        self.runtime.trigger(
-            external_id, input, delay=delay, max_attempts=max_attempts, connection=connection
-        )
-
-    def trigger_group(self, group: str, *, connection: Any = None) -> int:
-        """Queue a run of every enabled manifest of a group, dependents aside.
-
-        >>> hw.trigger_group("nightly")  # doctest: +SKIP
-        12
-        """
-        return self.runtime.trigger_group(group, connection=connection)
-
-    def enqueue(
-        self,
-        workflow: Reference,
-        input: Any = None,
-        *,
-        priority: int = 0,
-        max_attempts: int = 1,
-        connection: Any = None,
-    ) -> int:
-        """Queue a single run of a workflow without any manifest; returns the entry's id.
-
-        >>> hw.enqueue("extract", "users")  # doctest: +SKIP
-        7
-        """
-        return self.runtime.enqueue(
-            workflow, input, priority=priority, max_attempts=max_attempts, connection=connection
-        )
-
     def cancel(
         self,
         external_id: str | None = None,
@@ -237,19 +193,23 @@ class Headway(Requests):
         """
         return self.runtime.cancelling.cancel(external_id, group, execution, entry, reason)
 
-    def enable(self, external_id: str, *, connection: Any = None) -> None:
-        """Switch a manifest on.
+    def enable(
+        self, external_id: str, *, expected: str | None = None, connection: Any = None
+    ) -> None:
+        """Switch a manifest on; with *expected*, only if it still has that version.
 
         >>> hw.enable("extract-users")  # doctest: +SKIP
         """
-        self.runtime.enable(external_id, connection=connection)
+        self.runtime.enable(external_id, expected=expected, connection=connection)
 
-    def disable(self, external_id: str, *, connection: Any = None) -> None:
+    def disable(
+        self, external_id: str, *, expected: str | None = None, connection: Any = None
+    ) -> None:
         """Switch a manifest off until somebody enables it, across redeployments.
 
         >>> hw.disable("extract-users")  # doctest: +SKIP
         """
-        self.runtime.disable(external_id, connection=connection)
+        self.runtime.disable(external_id, expected=expected, connection=connection)
 
     def set_group(
         self,
@@ -258,9 +218,12 @@ class Headway(Requests):
         max_active_jobs: int | None = NOT_GIVEN,
         priority: int = NOT_GIVEN,
         enabled: bool = NOT_GIVEN,
+        expected: str | None = None,
         connection: Any = None,
     ) -> None:
         """Change a group's cap, priority or switch, across redeployments.
+
+        With *expected*, a version read before, only if nobody has changed the group since then.
 
         >>> hw.set_group("nightly", max_active_jobs=2, enabled=True)  # doctest: +SKIP
         """
@@ -269,6 +232,7 @@ class Headway(Requests):
             max_active_jobs=max_active_jobs,
             priority=priority,
             enabled=enabled,
+            expected=expected,
             connection=connection,
         )
 

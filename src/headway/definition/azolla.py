@@ -28,9 +28,9 @@ from headway.domain.azolla.filters import MOST_RESULTS, ObjectiveFilter, PauseSt
 from headway.domain.names import checked_name
 from headway.domain.text import shown
 from headway.errors import DefinitionError
-from headway.store import captures, objectives, substrate
-from headway.store.engine import Store
+from headway.store import captures, events, objectives, substrate
 from headway.store.transaction import Transaction
+from headway.store.within import Transactions
 
 SHOWN = 200
 LEFT: Any = object()
@@ -43,7 +43,7 @@ class Azolla:
     <ObjectiveStatus.NEW: 'NEW'>
     """
 
-    def __init__(self, application: str, store: Store) -> None:
+    def __init__(self, application: str, store: Transactions) -> None:
         self._application = application
         self._store = store
 
@@ -163,8 +163,11 @@ class Azolla:
         importance: int = LEFT,
         urgency: int = LEFT,
         blocked_reason: str | None = LEFT,
+        expected: str | None = None,
     ) -> Objective:
-        """Change an objective; what is left out stays. Its deadline counts from now on.
+        """Change an objective, if it has the version *expected*; what is left out stays.
+
+        Its deadline counts from now on.
 
         >>> hw.azolla.update("objective-3f9a1c2b5d6e", status="DONE").status  # doctest: +SKIP
         <ObjectiveStatus.DONE: 'DONE'>
@@ -184,7 +187,7 @@ class Azolla:
             )
         with self._store.writing() as tx:
             _check_status(_found(tx, objective_id), values.get("status"))
-            objectives.change(tx, objective_id, values)
+            objectives.change(tx, objective_id, values, expected)
             return _found(tx, objective_id)
 
     def block(self, objective_id: str, kind: str, description: str) -> BlockerRef:
@@ -228,6 +231,17 @@ class Azolla:
             wanted["reason"] = checked_word("reason", reason, PauseReason)
         with self._store.reading() as tx:
             return substrate.pause_states(tx, PauseStateFilter.model_validate(wanted))
+
+    def unpark(self, event_id: str) -> None:
+        """Put a parked event back into the line, with all its attempts.
+
+        >>> hw.azolla.unpark("event-3f9a1c2b5d6e")  # doctest: +SKIP
+        """
+        with self._store.writing() as tx:
+            if not events.unpark(tx, checked_name("event", event_id)):
+                raise DefinitionError(
+                    f"event = {shown(event_id)}: is not parked; `headway azolla events` shows which"
+                )
 
 
 def _checked(field: str, value: object) -> Any:

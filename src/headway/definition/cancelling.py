@@ -14,9 +14,9 @@ from headway.errors import (
 )
 from headway.store import cancelling, executions
 from headway.store.cancelling import Target
-from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
 from headway.store.transaction import Transaction
+from headway.store.within import Transactions
 
 REASON_LIMIT = 500
 ASKED = "asked for"
@@ -50,7 +50,7 @@ class Cancelled:
 class Cancelling:
     """Cancels by manifest, group, execution or entry."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Transactions) -> None:
         self._store = store
 
     def cancel(

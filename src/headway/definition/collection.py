@@ -28,7 +28,10 @@ class Collection:
             manifests[one.manifest.external_id] = one.manifest
         between = self._check_edges(manifests)
         self._groups.update(groups)
-        self._manifests.update(manifests)
+        if self._manifests:
+            self._manifests.update(manifests)
+        else:
+            self._manifests = manifests  # a million of them take memory once, not twice
         self._parents.update(parent for one in manifests.values() for parent in one.parents)
         self._between_groups.update(between)
 
@@ -41,7 +44,7 @@ class Collection:
             return
         name = made.group.name
         known = self._groups.get(name) or groups.setdefault(name, made.group)
-        if known != made.group:
+        if known is not made.group and known != made.group:
             raise DefinitionError(
                 f"{made.manifest.external_id}: group {name!r} is declared twice with different "
                 f"values ({known} and {made.group}); declare it once and name it elsewhere: "

@@ -20,12 +20,14 @@ from typing import Any, Literal, NoReturn, NotRequired, get_type_hints
 import typing_extensions
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from headway.definition.input_schemas import Plain, Uncertain, at_a_glance, declares_extra
 from headway.definition.problems import STORAGE, Path, Problem, one_line
+from headway.domain.masking import MASK, masked
 from headway.domain.text import shown
+from headway.domain.work_queue import MAX_INPUT_BYTES
 from headway.errors import DefinitionError, InputError
 from headway.steps import type_name
 
-MAX_INPUT_BYTES = 256_000
 MAX_INPUT_DEPTH = 32
 # Python refuses to write or read longer ones, unless told otherwise per process.
 MAX_INTEGER_DIGITS = 4300
@@ -49,8 +51,9 @@ class InputType:
         self.name = type_name(annotation)
         self._adapter = _adapter(annotation, self.name)
         # A misspelt field must not be dropped silently, but who declared `extra` meant it.
-        declared = _declares_extra(self._adapter.core_schema)
+        declared = declares_extra(self._adapter.core_schema)
         self._extra: Literal["forbid"] | None = None if declared else "forbid"
+        self._at_a_glance = at_a_glance(self._adapter.core_schema)
 
     def __repr__(self) -> str:
         return f"InputType({self.name})"
@@ -66,6 +69,8 @@ class InputType:
         Traceback (most recent call last):
         headway.errors.InputError: extract-users: input field '[1]' = 'x': Input should be a ...
         """
+        if self._at_a_glance is not None and (certain := _seen(self._at_a_glance, value)):
+            return certain
         with self._explained(value, subject, "cannot be stored as JSON"):
             checked = self._checked(value, self._extra)
             _refuse_sets_as_lists(value, checked)
@@ -82,8 +87,37 @@ class InputType:
         >>> InputType(dict[str, int]).decode('{"users":1}', "extract-users")
         {'users': 1}
         """
-        with self._explained(text, subject, "cannot be read"):
+        try:  # for every run: no detour
             return self._read(text)
+        except Exception as error:
+            with self._explained(text, subject, "cannot be read"):
+                raise error
+
+    def json_schema(self, *, by_alias: bool = True) -> dict[str, Any]:
+        """The JSON schema of what :meth:`encode` takes; empty for a type that has none.
+
+        >>> InputType(list[int]).json_schema()
+        {'items': {'type': 'integer'}, 'type': 'array'}
+        """
+        try:
+            return self._adapter.json_schema(by_alias=by_alias)
+        except Exception:
+            return {}
+
+    def masked(self, value: Any) -> Any:
+        """A stored value with its secrets masked; wholly masked if the type has no schema.
+
+        >>> from pydantic import BaseModel, Field
+        >>> class Login(BaseModel):
+        ...     password: str = Field(json_schema_extra={"format": "password"})
+        >>> InputType(Login).masked({"password": "geheim"})
+        {'password': '********'}
+        """
+        try:
+            schema = self._adapter.json_schema(by_alias=False)
+        except Exception:
+            return MASK
+        return masked(value, schema)
 
     def _checked(self, value: Any, extra: Literal["forbid"] | None) -> Any:
         if self.annotation in (None, NoneType) and value is not None:
@@ -105,19 +139,16 @@ class InputType:
         try:
             yield
         except ValidationError as error:
-            raise self._error(subject, Problem.first_of(error)) from None
+            raise self._error(subject, *Problem.all_of(error)) from None
         except Problem as problem:
             raise self._error(subject, problem) from None
         except Exception as error:
             rule = f"{failure} ({one_line(_message(error))})"
             raise InputError(f"{subject}: input = {shown(value)}: {rule}") from error
 
-    def _error(self, subject: str, problem: Problem) -> InputError:
-        try:
-            schema = self._adapter.json_schema()
-        except Exception:  # a type without a JSON schema has no examples, that is all
-            schema = {}
-        return InputError(f"{subject}: input {problem.sentence(schema)}")
+    def _error(self, subject: str, *problems: Problem) -> InputError:
+        told = problems[0].sentence(self.json_schema())
+        return InputError(f"{subject}: input {told}", (one.place for one in problems))
 
 
 def _adapter(annotation: Any, name: str) -> TypeAdapter[Any]:
@@ -144,26 +175,20 @@ def _readable(annotation: Any) -> Any:
     return typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[operator]
 
 
-def _declares_extra(schema: Any) -> bool:
-    """Whether a class somewhere in this core schema says itself what to do with unknown keys."""
-    if isinstance(schema, list | tuple):
-        return any(map(_declares_extra, schema))
-    if not isinstance(schema, Mapping):
-        return False
-    # A TypedDict that says nothing has the latter as "ignore".
-    if schema.get("extra_fields_behavior") in ("allow", "ignore"):
-        return True
-    if schema.get("extra_behavior") == "allow":
-        return True
-    children = (child for key, child in schema.items() if key not in ("default", "metadata"))
-    return any(map(_declares_extra, children))
-
-
 def _message(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return type(error).__name__
+
+
+def _seen(at_a_glance: Plain, value: Any) -> str | None:
+    """The JSON text of a value that needs no closer look: most of a million are of this kind."""
+    try:
+        text = _ENCODER.encode(at_a_glance(value))
+    except Uncertain:
+        return None
+    return text if len(text) <= MAX_INPUT_BYTES else None
 
 
 def _as_json(plain: Any) -> str:

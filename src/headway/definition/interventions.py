@@ -10,9 +10,9 @@ from headway.domain.names import checked_id, checked_name
 from headway.domain.text import printable, shown
 from headway.errors import DefinitionError
 from headway.store import dead_letters, resolution
-from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
 from headway.store.resolution import Letters, Waiting
+from headway.store.within import Transactions
 
 NOTE_LIMIT = 2000
 AS_IT_FAILED: Any = object()
@@ -50,7 +50,7 @@ class DeadLetters:
     Resolution(success=True, message='requeued as entry 9', entry_id=9)
     """
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Transactions, registry: Registry) -> None:
         self._store = store
         self._registry = registry
 

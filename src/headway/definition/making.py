@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.definition.registry import Reference, Registry
-from headway.definition.terms import Made, Terms, agree
+from headway.definition.terms import Agreed, Made, agree
 from headway.domain.dependencies import DependsOn
 from headway.domain.names import checked_name
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule
@@ -81,14 +81,14 @@ class Maker:
         """One manifest; with *parents* it is a dependent, otherwise *schedule* says when."""
         registered = self._registry.find(workflow)
         subject = checked_name("external_id", external_id)
-        terms = agree(registered, subject, options, schedule, dependent=bool(parents))
-        return terms.make(subject, input, parents)
+        agreed = agree(registered, subject, options, schedule, dependent=bool(parents))
+        return agreed.make(subject, input, parents)
 
     def make_batch(
         self, batch: Batch, items: Iterable[tuple[Item, tuple[str, ...]]]
     ) -> Iterator[Made]:
         """The manifests of a batch, one by one as *items* come with their parents."""
-        shared: dict[bool, Terms] = {}
+        shared: dict[bool, Agreed] = {}
         for item, parents in items:
             subject = checked_name("external_id", batch.external_id(item))
             if item.depends_on is not None and not parents:
@@ -96,14 +96,14 @@ class Maker:
                     f"{subject}: depends_on = {shown(item.depends_on)}: what runs by time has "
                     "no parents; leave it out, or declare a dependent with include_many(...)"
                 )
-            terms = None if item.options else shared.get(bool(parents))
-            if terms is None:
-                terms = self._agree(batch, item, subject, dependent=bool(parents))
+            agreed = None if item.options else shared.get(bool(parents))
+            if agreed is None:
+                agreed = self._agree(batch, item, subject, dependent=bool(parents))
             if not item.options:
-                shared[bool(parents)] = terms
-            yield terms.make(subject, item.input, parents)
+                shared[bool(parents)] = agreed
+            yield agreed.make(subject, item.input, parents)
 
-    def _agree(self, batch: Batch, item: Item, subject: str, *, dependent: bool) -> Terms:
+    def _agree(self, batch: Batch, item: Item, subject: str, *, dependent: bool) -> Agreed:
         registered = self._registry.find(batch.workflow)
         options = {**batch.options, **item.options}
         return agree(

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from headway.domain.masking import masked
 from headway.domain.text import printable, shown
 
 Path = tuple[str | int, ...]
@@ -61,9 +62,27 @@ class Problem(Exception):
         ...     Problem.first_of(error).path
         (1,)
         """
+        return cls.all_of(error)[0]
+
+    @classmethod
+    def all_of(cls, error: ValidationError) -> "list[Problem]":
+        """Every problem pydantic found, the one to be told first at the front."""
         found = error.errors(include_url=False, include_context=False)
         first = next((each for each in found if each["type"] in _UNKNOWN), found[0])
-        return cls(first["loc"], first["input"], first["msg"], first["type"], len(found) - 1)
+        in_order = [first, *(each for each in found if each is not first)]
+        return [
+            cls(each["loc"], each["input"], each["msg"], each["type"], len(found) - 1)
+            for each in in_order
+        ]
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """Where it is, and the rule alone.
+
+        >>> Problem(("rows",), "x", "must be a whole number").place
+        (('rows',), 'must be a whole number')
+        """
+        return self.path, one_line(self.rule)
 
     def sentence(self, schema: Schema) -> str:
         """The problem in one line, with an example taken from the input's JSON schema.
@@ -73,13 +92,14 @@ class Problem(Exception):
         "field 'partition' = 'abc': must be a whole number; for example 1"
         """
         where = f"field {shown(_dotted(self.path))} " if self.path else ""
+        value = shown(masked(self.value, _node_at(schema, self.path), schema))
         others = f" (and {self.others} more)" if self.others else ""
         if self.kind in _MISSING:
             return f"{where}is missing{_example(schema, self.path)}{others}"
         if self.kind in _UNKNOWN:
-            return f"{where}= {shown(self.value)}: no such field{_known(schema, self.path)}{others}"
+            return f"{where}= {value}: no such field{_known(schema, self.path)}{others}"
         example = "" if self.kind == STORAGE else _example(schema, self.path)
-        return f"{where}= {shown(self.value)}: {one_line(self.rule)}{example}{others}"
+        return f"{where}= {value}: {one_line(self.rule)}{example}{others}"
 
 
 def one_line(text: str) -> str:

@@ -114,6 +114,8 @@ class Registry:
         Traceback (most recent call last):
         headway.errors.UnknownWorkflow: workflow 'extract' is not registered here; ...
         """
+        if isinstance(reference, str) and (known := self._by_name.get(reference)):
+            return known
         key = _key(reference) if callable(reference) else reference
         if wanted := self._offered.get(key):
             return wanted()

@@ -46,19 +46,7 @@ class Requests(Workflows, ABC):
         >>> hw.schedule(hw.request_manifest, "morning-page", None, cron("0 8 * * *")).root
         'morning-page'
         """
-        key = run.idempotency_key or str(uuid4())
-        with self.runtime.store.writing() as tx:
-            objectives.ensure_standing(tx, self.name, self.name)
-            azolla_id = objectives.own_azolla_id(tx) or self.name
-            event = Event(
-                event_id=event_of(key),
-                type=EventType.MANIFEST_REQUESTED,
-                resource_id=azolla_id,
-                azolla_id=azolla_id,
-                created_at=tx.now,
-            )
-            events.announce(tx, event)
-        return event.event_id
+        return request_page(self.runtime, run)
 
     def builds_manifests(self, function: B) -> B:
         """Build session manifests with *function* instead of headway's own builder.
@@ -79,3 +67,24 @@ class Requests(Workflows, ABC):
             )
         self.manifest_builder = function
         return function
+
+
+def request_page(runtime: Runtime, run: Run = BY_HAND) -> str:
+    """Announce that somebody wants the page; returns the event's id.
+
+    >>> request_page(hw.runtime)  # doctest: +SKIP
+    'event-3f9a1c2b5d6e'
+    """
+    key = run.idempotency_key or str(uuid4())
+    with runtime.transactions.writing() as tx:
+        objectives.ensure_standing(tx, runtime.application, runtime.application)
+        azolla_id = objectives.own_azolla_id(tx) or runtime.application
+        event = Event(
+            event_id=event_of(key),
+            type=EventType.MANIFEST_REQUESTED,
+            resource_id=azolla_id,
+            azolla_id=azolla_id,
+            created_at=tx.now,
+        )
+        events.announce(tx, event)
+    return event.event_id

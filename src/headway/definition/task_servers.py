@@ -116,7 +116,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         """
         known = frozenset(self._registry.names()) if self._any() else frozenset()
         return [
-            replace(one, task_server=self._routing.server_of(one.workflow, one.group_name))
+            one._replace(task_server=self._routing.server_of(one.workflow, one.group_name))
             if one.workflow in known
             else one
             for one in entries

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from headway.definition.inputs import InputType
 from headway.definition.options import check_options
 from headway.definition.registry import RegisteredWorkflow
 from headway.domain.due import MisfirePolicy
 from headway.domain.exclusions import check_exclusions
-from headway.domain.manifest import Group, Manifest, WhenBusy, checked_priority
+from headway.domain.manifest import Group, Manifest, Terms, WhenBusy, checked_priority
 from headway.domain.names import checked_name
 from headway.domain.schedule import Cron, Every, Never, Once, Schedule
 from headway.domain.text import shown
@@ -29,8 +30,7 @@ PLAIN_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """A manifest together with its group, if that was declared and not merely named."""
 
     manifest: Manifest
@@ -38,36 +38,19 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Everything about a manifest but its external id, its input and its parents."""
+class Agreed:
+    """What the manifests of one call are made of: their terms, and how their inputs are stored."""
 
-    workflow: RegisteredWorkflow
-    schedule: Schedule
-    time: TimeOptions
-    group: Group
-    group_is_declared: bool
-    batch: str | None
-    when_busy: WhenBusy
-    plain: Mapping[str, Any]
+    terms: Terms
+    input_type: InputType
+    declared_group: Group | None
 
     def make(self, external_id: str, input: Any, parents: tuple[str, ...]) -> Made:
         """The manifest of these terms with an id, an input and parents of its own."""
         if external_id in parents:
             raise DefinitionError(f"{external_id}: depends on itself; name another parent")
-        manifest = Manifest(
-            external_id=external_id,
-            workflow=self.workflow.name,
-            input=self.workflow.input_type.encode(input, external_id),
-            input_type=self.workflow.input_type.name,
-            schedule=self.schedule,
-            group=self.group,
-            parents=parents,
-            batch=self.batch,
-            when_busy=self.when_busy,
-            time=self.time,
-            **self.plain,
-        )
-        return Made(manifest, self.group if self.group_is_declared else None)
+        encoded = self.input_type.encode(input, external_id)
+        return Made(Manifest(external_id, encoded, self.terms, parents), self.declared_group)
 
 
 def agree(
@@ -78,21 +61,24 @@ def agree(
     *,
     dependent: bool,
     batch: str | None = None,
-) -> Terms:
-    """The terms that *options* and *schedule* make; *subject* is who is blamed for a mistake."""
+) -> Agreed:
+    """What *options* and *schedule* come to; *subject* is who is blamed for a mistake."""
     check_options(subject, options, dependent=dependent)
     priority = checked_priority(subject, options.get("priority", 0))
     checked = _schedule(subject, schedule)
-    return Terms(
-        workflow,
-        checked,
-        _time_options(subject, checked, options),
-        _group(options.get("group"), batch or subject, priority),
-        isinstance(options.get("group"), Group),
-        batch,
-        WhenBusy(options.get("when_busy", WhenBusy.SKIP)),
-        {name: options[name] for name in PLAIN_OPTIONS if name in options},
+    group = _group(options.get("group"), batch or subject, priority)
+    terms = Terms(
+        workflow=workflow.name,
+        input_type=workflow.input_type.name,
+        schedule=checked,
+        group=group,
+        time=_time_options(subject, checked, options),
+        batch=batch,
+        when_busy=WhenBusy(options.get("when_busy", WhenBusy.SKIP)),
+        **{name: options[name] for name in PLAIN_OPTIONS if name in options},
     )
+    declared = group if isinstance(options.get("group"), Group) else None
+    return Agreed(terms.checked(subject), workflow.input_type, declared)
 
 
 def _group(given: str | Group | None, derived: str, priority: int) -> Group:
