@@ -5,23 +5,21 @@ The membrane itself decides everything else.
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 from functools import partial
-from threading import Thread
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headway.federation.membrane import LARGEST_REQUEST, Answer, Code, Membrane
 from headway.federation.registry import RegistryFile
 from headway.observe import Observer
 from headway.store.engine import Store
+from headway.web.server_thread import ServerThread, address_of, listen_on
 
 CONNECTIONS = 5
 MOST_AT_ONCE = 64
@@ -127,38 +125,12 @@ class MembraneServer:
         port: int = 0,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._on_end = on_end
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family)
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self._socket.getsockname()[1]}"
-        self._server = Server(
-            Config(
-                app,
-                http=_Impatient,
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=MOST_AT_ONCE,
-                timeout_graceful_shutdown=STOP_SECONDS,
-            )
+        listener = listen_on(host, port)
+        self.address = address_of(host, listener)
+        self._server = ServerThread(
+            app, listener, "headway-membrane", _Impatient, MOST_AT_ONCE, STOP_SECONDS, on_end
         )
-        self._thread = Thread(target=self._serve, name="headway-membrane", daemon=True)
-        self._thread.start()
 
     def stop(self) -> None:
         """Finish what is being answered, and end."""
-        self._server.should_exit = True
-        self._thread.join()
-
-    def _serve(self) -> None:
-        try:
-            with self._socket:
-                self._server.run(sockets=[self._socket])
-        finally:
-            self._on_end()
+        self._server.stop()
