@@ -8,34 +8,84 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Annotated, NoReturn
+from functools import partial
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 from typer.main import get_command
 
 import headway
-from headway.cli import apply, azolla, check, db, demo, doctor, plan, preview, run, torture
+from headway.cli import (
+    apply,
+    audit,
+    azolla,
+    cancel,
+    check,
+    db,
+    dead_letters,
+    demo,
+    doctor,
+    executions,
+    groups,
+    manifests,
+    plan,
+    preview,
+    queue,
+    run,
+    servers,
+    tokens,
+    torture,
+    trigger,
+    web,
+    why,
+    worker,
+)
 from headway.cli.exits import help_without_command, told_in_one_line
+
+DEPLOY, RUN, LOOK, OTHERS, TRY = (
+    "Write and deploy",
+    "Run",
+    "Look and act",
+    "Other deployments",
+    "Try and test headway itself",
+)
+COMPLETING = "_HEADWAY_COMPLETE"
+HELP = ["--help", "-h"]
 
 app = typer.Typer(
     name="headway",
     help="headway runs many related jobs under control, with a complete record of what happened.",
-    add_completion=False,
+    epilog="Every command has --help with an example. "
+    "Shell completion: headway --install-completion",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": HELP},
 )
 database = typer.Typer(help="Bring the database to this version of headway, or ask about it.")
-app.command("run")(run.run)
-app.command("check")(check.check)
-app.command("plan")(plan.plan)
-app.command("apply")(apply.apply)
-app.command("preview")(preview.preview)
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
-app.command("torture")(torture.torture)
-app.add_typer(database, name="db")
+app.command("check", rich_help_panel=DEPLOY)(check.check)
+app.command("preview", rich_help_panel=DEPLOY)(preview.preview)
+app.command("plan", rich_help_panel=DEPLOY)(plan.plan)
+app.command("apply", rich_help_panel=DEPLOY)(apply.apply)
+app.add_typer(database, name="db", rich_help_panel=DEPLOY)
+app.command("run", rich_help_panel=RUN)(run.run)
+app.command("worker", rich_help_panel=RUN)(worker.worker)
+app.command("web", rich_help_panel=RUN)(web.web)
+app.command("trigger", rich_help_panel=LOOK)(trigger.trigger)
+app.command("cancel", rich_help_panel=LOOK)(cancel.cancel)
+app.command("why", rich_help_panel=LOOK)(why.why)
+app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+app.add_typer(manifests.app, name="manifests", rich_help_panel=LOOK)
+app.add_typer(groups.app, name="groups", rich_help_panel=LOOK)
+app.add_typer(executions.app, name="executions", rich_help_panel=LOOK)
+app.add_typer(queue.app, name="queue", rich_help_panel=LOOK)
+app.add_typer(dead_letters.app, name="dead-letters", rich_help_panel=LOOK)
+app.add_typer(servers.app, name="servers", rich_help_panel=LOOK)
+app.add_typer(audit.app, name="audit", rich_help_panel=LOOK)
+app.add_typer(tokens.app, name="tokens", rich_help_panel=LOOK)
+app.add_typer(azolla.app, name="azolla", rich_help_panel=OTHERS)
+app.command("demo", rich_help_panel=TRY)(demo.demo)
+app.command("torture", rich_help_panel=TRY)(torture.torture)
 database.command("migrate")(db.migrate)
 database.command("status")(db.status)
-app.add_typer(azolla.app, name="azolla")
 
 
 @app.callback(invoke_without_command=True)
@@ -73,12 +123,42 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _outcome(arguments: list[str]) -> int:
     try:
         with told_in_one_line():
-            command = get_command(app)
+            command = _command()
+            if COMPLETING in os.environ:
+                command.main([], "headway")
             with command.make_context("headway", arguments) as context:
                 command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     return 0
+
+
+def _command() -> Any:
+    """The commands as Typer builds them; what installs completion is used once and not listed."""
+    command: Any = get_command(app)
+    for parameter in command.params:
+        if parameter.name in ("install_completion", "show_completion"):
+            parameter.hidden = True
+    _show_no_types(command)
+    return command
+
+
+def _show_no_types(command: Any) -> None:
+    """Newer versions of Typer would write ``--json <bool>`` and ``MODULE:APP <str>``."""
+    helping = command.get_help_option(typer.Context(command, help_option_names=HELP))
+    for parameter in (*command.params, helping):
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+        elif parameter.param_type_name == "argument":
+            parameter.display_type_rich = lambda ctx: None
+            parameter.get_usage_pieces = partial(_usage_piece, parameter)
+    for below in getattr(command, "commands", {}).values():
+        _show_no_types(below)
+
+
+def _usage_piece(argument: Any, _: object) -> list[str]:
+    name = argument.metavar or argument.name.upper()
+    return [name if argument.required else f"[{name}]"]
 
 
 def _tolerate_any_text(stream: IO[str] | None) -> None:

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from headway.applying import apply_declarations
+from headway.cli.output import AsJson, done
 from headway.cli.plan_text import notes, summary
+from headway.cli.progress import watched
 from headway.cli.run import DatabaseUrl
 from headway.cli.target import Target, load
 from headway.cli.terminal import plain
@@ -26,33 +28,39 @@ def apply(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     database_url: DatabaseUrl = None,
+    as_json: AsJson = False,
 ) -> None:
     """Apply the declarations without starting anything, also ones that were replaced since.
 
     On a terminal it asks first; elsewhere it does what it is told.
+
+    Example: headway apply shop:hw --yes
     """
     app = load(target)
     with closing(Store(database_url or app.database_url)) as store:
         prepare(store)
         with store.reading() as tx:
             found = planning.plan(tx, app.declaration())
-        typer.echo(plain(summary(found)))
+        typer.echo(plain(summary(found)), err=as_json)
         if found.kept_back and not allow_removal:
             raise RemovalRefused(app.name, len(found.kept_back))
-        if not (yes or _agreed(found)):
+        if not (yes or _agreed(found, aside=as_json)):
             raise HeadwayError("nothing was applied")
-        applied = apply_declarations(app, store, by_hand=True, allow_removal=allow_removal)
-    typer.echo(_told(applied))
+        with watched("applying manifests", hidden=as_json) as moved:
+            applied = apply_declarations(
+                app, store, by_hand=True, allow_removal=allow_removal, progress=moved
+            )
+    done(_told(applied), applied, as_json=as_json)
 
 
-def _agreed(found: Plan) -> bool:
+def _agreed(found: Plan, *, aside: bool) -> bool:
     """Only a person at a terminal is asked, and only if there is something to decide."""
     streams = (sys.stdin, sys.stdout)
     if not all(stream is not None and stream.isatty() for stream in streams):
         return True
     for note in notes(found):
-        typer.echo(plain(note))
-    return not (found.has_changes or found.outdated) or typer.confirm("apply?")
+        typer.echo(plain(note), err=aside)
+    return not (found.has_changes or found.outdated) or typer.confirm("apply?", err=aside)
 
 
 def _told(applied: Applied) -> str:

@@ -1,11 +1,10 @@
 """``headway check``: everything that can be found wrong without starting anything."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from rich.table import Table
-
+from headway.cli.output import AsJson, Column, echo_json, show_table
 from headway.cli.target import Target, load
 from headway.cli.terminal import cell, console
 from headway.definition.app import Headway
@@ -15,36 +14,60 @@ from headway.domain.wall_clock import zone
 from headway.store.urls import parse_url, shown
 
 
-def check(target: Target) -> None:
+def check(target: Target, as_json: AsJson = False) -> None:
     """Check an application without starting it: imports, settings, declarations, database address.
 
     Nothing is written and no database is opened.
+
+    Example: headway check shop:hw
     """
     app = load(target)
     address = shown(parse_url(app.database_url))
     manifests = app.declaration().manifests
+    if as_json:
+        echo_json(_facts(app, address, manifests))
+        return
     output = console()
     if manifests:
-        output.print(_table(manifests, datetime.now(UTC)))
+        now = datetime.now(UTC)
+        show_table(output, _columns(now), manifests, now=now)
     for line in _remarks(app, manifests):
         output.print(cell(line))
     number = f"{len(manifests)} manifest{'' if len(manifests) == 1 else 's'}"
     output.print(cell(f"{target} is fine: {number}, database {address}"))
 
 
-def _table(manifests: tuple[Manifest, ...], now: datetime) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("external id", "workflow", "group", "schedule", "next by the clock"):
-        table.add_column(title)
-    for manifest in manifests:
-        table.add_row(
-            cell(manifest.external_id, "" if manifest.enabled else "dim"),
-            cell(manifest.workflow),
-            cell(manifest.group.name),
-            cell(manifest.schedule.describe() if manifest.enabled else "disabled"),
-            cell(_next(manifest.schedule, now) if manifest.enabled else ""),
-        )
-    return table
+def _facts(app: Headway, address: str, manifests: tuple[Manifest, ...]) -> dict[str, object]:
+    told = [
+        {
+            "external_id": one.external_id,
+            "workflow": one.workflow,
+            "group": one.group.name,
+            "schedule": one.schedule.describe(),
+            "enabled": one.enabled,
+        }
+        for one in manifests
+    ]
+    remarks = list(_remarks(app, manifests))
+    return {"application": app.name, "database": address, "manifests": told, "remarks": remarks}
+
+
+def _columns(now: datetime) -> Sequence[Column[Manifest]]:
+    return (
+        Column("external id", lambda one: cell(one.external_id, _style(one)), long=True),
+        Column("workflow", lambda one: one.workflow, long=True, spare=True),
+        Column("group", lambda one: one.group.name, long=True, spare=True),
+        Column("schedule", _schedule, long=True),
+        Column("next by the clock", lambda one: _next(one.schedule, now) if one.enabled else ""),
+    )
+
+
+def _style(manifest: Manifest) -> str:
+    return "" if manifest.enabled else "dim"
+
+
+def _schedule(manifest: Manifest) -> str:
+    return manifest.schedule.describe() if manifest.enabled else "disabled"
 
 
 def _next(schedule: Schedule, now: datetime) -> str:

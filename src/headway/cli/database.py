@@ -42,6 +42,19 @@ def open_database(address: str, connections: int = POOLED) -> Store:
             raise SettingsError(f"{told}; leave out what follows the ?") from ignored
 
 
+def refuse_missing(address: str, *, named: bool, by: str) -> None:
+    """Asking how a database is must not create one; if it was not *named*, say how: *by* what.
+
+    >>> refuse_missing("sqlite:///not-there.db", named=True, by="--database-url URL")
+    Traceback (most recent call last):
+    headway.errors.DatabaseUnavailable: cannot open sqlite:///not-there.db: there is no such file
+    """
+    url = parse_url(address)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
+        told = f"cannot open {shown(url)}: there is no such file"
+        raise DatabaseUnavailable(told if named else f"{told}; name another by {by}")
+
+
 def _refuse_read_only(address: str) -> None:
     """SQLite would say so in words of its own, and beside the file it needs two more."""
     url = parse_url(address)

@@ -9,9 +9,13 @@ from typing import Annotated
 
 import typer
 
+from headway.cli.applications import applications
 from headway.cli.database import database_option, open_database
+from headway.cli.output import AsJson, echo_json
+from headway.cli.progress import watched
 from headway.cli.target import load
 from headway.cli.terminal import plain
+from headway.cli.usage import APP_VARIABLE, APPLICATION
 from headway.definition.app import DEFAULT_DATABASE_URL
 from headway.errors import SchemaTooNew
 from headway.store.engine import Store
@@ -23,7 +27,13 @@ PENDING = 3
 
 OptionalTarget = Annotated[
     str | None,
-    typer.Argument(metavar="MODULE:APP", help="Take the database of this application."),
+    typer.Argument(
+        metavar=APPLICATION,
+        envvar=APP_VARIABLE,
+        show_envvar=False,
+        autocompletion=applications,
+        help=f"Take the database of this application. Else {APP_VARIABLE}.",
+    ),
 ]
 DatabaseUrl = Annotated[
     str | None,
@@ -33,19 +43,36 @@ DatabaseUrl = Annotated[
 ]
 
 
-def migrate(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
-    """Apply every migration the database does not have yet."""
-    with _opened(address_of(target, database_url)) as store:
-        applied = apply_migrations(store)
+def migrate(
+    target: OptionalTarget = None, database_url: DatabaseUrl = None, as_json: AsJson = False
+) -> None:
+    """Apply every migration the database does not have yet.
+
+    Example: headway db migrate --database-url postgresql://db.example/shop
+    """
+    address = address_of(target, database_url)
+    what = f"migrating {shown(parse_url(address))}"
+    with _opened(address) as store, watched(what, hidden=as_json) as moved:
+        applied = apply_migrations(store, moved)
         where = plain(shown(store.url))
+    version = migrations_for(store.url.get_backend_name())[-1].version
+    if as_json:
+        labels = list(map(_label, applied))
+        echo_json({"database": where, "version": version, "applied": labels})
+        return
     for migration in applied:
         typer.echo(f"applied {_label(migration)}")
-    done = f"migrated {where}" if applied else f"{where} is up to date"
-    typer.echo(f"{done}: version {migrations_for(store.url.get_backend_name())[-1].version}")
+    result = f"migrated {where}" if applied else f"{where} is up to date"
+    typer.echo(f"{result}: version {version}")
 
 
-def status(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> None:
-    """Say which version the database is at; exits 3 if migrations are pending."""
+def status(
+    target: OptionalTarget = None, database_url: DatabaseUrl = None, as_json: AsJson = False
+) -> None:
+    """Say which version the database is at; exits 3 if migrations are pending.
+
+    Example: headway db status shop:hw
+    """
     address = address_of(target, database_url)
     url = parse_url(address)
     known = migrations_for(url.get_backend_name())
@@ -53,11 +80,17 @@ def status(target: OptionalTarget = None, database_url: DatabaseUrl = None) -> N
     if found > known[-1].version:
         raise SchemaTooNew(found, known[-1].version)
     pending = [migration for migration in known if migration.version > found]
-    typer.echo(f"database  {plain(shown(url))}")
-    typer.echo(f"version   {found or 'none yet'} (this headway needs {known[-1].version})")
-    typer.echo(f"pending   {', '.join(map(_label, pending)) or 'nothing'}")
+    labels = list(map(_label, pending))
+    if as_json:
+        where, needed = plain(shown(url)), known[-1].version
+        echo_json({"database": where, "version": found, "needed": needed, "pending": labels})
+    else:
+        typer.echo(f"database  {plain(shown(url))}")
+        typer.echo(f"version   {found or 'none yet'} (this headway needs {known[-1].version})")
+        typer.echo(f"pending   {', '.join(labels) or 'nothing'}")
     if pending:
-        typer.echo(f"run: {_migrate_command(target, database_url)}")
+        if not as_json:
+            typer.echo(f"run: {_migrate_command(target, database_url)}")
         raise typer.Exit(PENDING)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from headway.cli.dashboard import MaybeDashboard, Port, Wanted
 from headway.cli.signals import StopSignals
 from headway.cli.terminal import console
 from headway.demo.federation.show import show_federation
@@ -26,6 +27,7 @@ def demo(
             file_okay=False,
         ),
     ] = None,
+    port: Port = None,
     federation: Annotated[
         bool,
         typer.Option(
@@ -35,11 +37,21 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Watch a small ETL run on SQLite, live in the terminal; Ctrl-C ends it with a summary."""
+    """Watch a small ETL run on SQLite, live in the terminal and on its dashboard.
+
+    Ctrl-C ends it with a summary.
+
+    Example: headway demo --for 20
+    """
     if federation:
         require("federation")
         show_federation(directory, console())
         return
     signals = StopSignals()
     signals.install()
-    show(directory, seconds, signals.stops)
+    show(
+        directory,
+        seconds,
+        signals.stops,
+        lambda app, health: MaybeDashboard(app, app.database_url, Wanted(port=port), health),
+    )

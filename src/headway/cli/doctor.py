@@ -1,22 +1,21 @@
 """``headway doctor``: what is not as it should be in the database, and putting it right."""
 
-import json
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headway.cli.database import open_database
+from headway.cli.database import open_database, refuse_missing
 from headway.cli.db import DatabaseUrl, OptionalTarget, address_of
+from headway.cli.output import AsJson, echo_json
+from headway.cli.progress import watched
 from headway.cli.target import load
 from headway.cli.terminal import plain, say
 from headway.doctor.examination import Doctor, Report
 from headway.doctor.findings import Finding
-from headway.errors import DatabaseUnavailable
-from headway.store.urls import parse_url, shown
+from headway.store.urls import shown
 
 UNHEALTHY = 1
 WIDTH = 80
@@ -28,33 +27,30 @@ def doctor(
     target: OptionalTarget = None,
     database_url: DatabaseUrl = None,
     fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired safely.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look for what must not be in the database, and say it; exits 1 if something was found.
 
     With MODULE:APP the application's settings are known, and what depends on them is looked at too.
+
+    Example: headway doctor shop:hw --fix
     """
     settings = None if target is None else load(target).settings
     address = address_of(target, database_url)
-    _refuse_missing(address)
+    named = bool(target or database_url)
+    refuse_missing(address, named=named, by="--database-url URL or MODULE:APP")
     with closing(open_database(address)) as store:
         store.check()
-        report = Doctor(store, settings, tell=say).examine(fix=fix)
+        with watched(f"examining {shown(store.url)}: checks", hidden=as_json) as moved:
+            report = Doctor(store, settings, tell=say, progress=moved).examine(fix=fix)
         where = shown(store.url)
     if as_json:
-        typer.echo(_as_json(report))
+        echo_json(_facts(report))
     else:
         for line in _lines(report, where):
             typer.echo(plain(line))
     if not report.healthy:
         raise typer.Exit(UNHEALTHY)
-
-
-def _refuse_missing(address: str) -> None:
-    """Asking how a database is must not create one."""
-    url = parse_url(address)
-    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
-        raise DatabaseUnavailable(f"cannot open {shown(url)}: there is no such file")
 
 
 def _lines(report: Report, where: str) -> Iterator[str]:
@@ -96,7 +92,7 @@ def _verdict(report: Report, where: str) -> str:
     return f"{counted} finding{'' if counted == 1 else 's'}: {where}"
 
 
-def _as_json(report: Report) -> str:
+def _facts(report: Report) -> dict[str, object]:
     findings = [
         {
             "check": one.check,
@@ -108,10 +104,9 @@ def _as_json(report: Report) -> str:
         }
         for one in report.findings
     ]
-    told = {
+    return {
         "healthy": report.healthy,
         "findings": findings,
         "repaired": dict(report.repaired),
         "skipped": list(report.skipped),
     }
-    return json.dumps(told, indent=2)

@@ -8,6 +8,7 @@ import typer
 
 from headway.cli.signals import Terminated
 from headway.cli.terminal import complain, first_line
+from headway.cli.usage import explained
 from headway.errors import AppNotFound, DefinitionError, HeadwayError, SettingsError
 from headway.store.engine import TRANSIENT
 
@@ -36,7 +37,7 @@ def told_in_one_line() -> Iterator[None]:
         raise typer.Exit(0) from None
     except (KeyboardInterrupt, typer.Abort) as stop:
         code = 0 if isinstance(stop, Terminated) else INTERRUPTED
-        raise _failed("stopped before it had started", code) from None
+        raise _failed("stopped", code) from None
     except CommandLineError as error:
         raise _failed(_usage(error), error.exit_code) from None
     except HeadwayError as error:
@@ -70,5 +71,4 @@ def _failed(message: str, code: int) -> typer.Exit:
 def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "headway"
-    message = error.format_message().replace("Value error, ", "")
-    return f"{message}\ntry: {path} --help"
+    return f"{explained(error)}\ntry: {path} --help"

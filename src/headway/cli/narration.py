@@ -133,7 +133,7 @@ class Narrator:
 def tell_dead_letters(letters: Sequence[DeadLetter]) -> None:
     """Warn of manifests that wait for a person already, the first few by name.
 
-    >>> tell_dead_letters(History(store).dead_letters())  # doctest: +SKIP
+    >>> tell_dead_letters(History(store).dead_letters.awaiting())  # doctest: +SKIP
     """
     for letter in letters[:LETTERS_TOLD]:
         since = f"{letter.dead_lettered_at.astimezone():%Y-%m-%d %H:%M:%S %Z}"

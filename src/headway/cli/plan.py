@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from headway.cli.output import AsJson, echo_json
 from headway.cli.plan_text import show
 from headway.cli.run import DatabaseUrl
 from headway.cli.target import Target, load
@@ -26,17 +27,23 @@ def plan(
     everything: Annotated[
         bool, typer.Option("--all", help="List everything, not only the first 20 of each kind.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what applying the declarations would do; exits 0 without changes, 3 with.
 
     Nothing is written.
+
+    Example: headway plan shop:hw
     """
     app = load(target)
     address = database_url or app.database_url
     found = planned(address, app.declaration())
-    output = console()
-    output.print(cell(f"{target} on {shown(parse_url(address))}", "dim"), soft_wrap=True)
-    show(output, found, everything=everything)
+    if as_json:
+        echo_json(found)
+    else:
+        output = console()
+        output.print(cell(f"{target} on {shown(parse_url(address))}", "dim"), soft_wrap=True)
+        show(output, found, everything=everything)
     if found.has_changes:
         raise typer.Exit(CHANGES)
 

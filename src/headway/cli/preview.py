@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from headway.cli.output import AsJson, echo_json
 from headway.cli.target import Target, load
 from headway.cli.terminal import cell, console
 from headway.config import Settings
@@ -27,14 +28,22 @@ def preview(
     limit: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most runs shown of each manifest.")
     ] = 10,
+    as_json: AsJson = False,
 ) -> None:
-    """List the coming runs of every manifest, as if it were declared now; no database is opened."""
+    """List the coming runs of every manifest, as if it were declared now; no database is opened.
+
+    Example: headway preview shop:hw --days 1
+    """
     app = load(target)
     now = datetime.now(UTC).replace(microsecond=0)
-    output = console()
+    until = now + timedelta(days=days)
     manifests = app.declaration().manifests
+    if as_json:
+        echo_json([_facts(app, manifest, now, until, limit) for manifest in manifests])
+        return
+    output = console()
     for manifest in manifests:
-        _show(output, app, manifest, now, now + timedelta(days=days), limit)
+        _show(output, app, manifest, now, until, limit)
     counted = f"{len(manifests)} manifest{'' if len(manifests) == 1 else 's'}"
     span = "the next day" if days == 1 else f"the next {days} days"
     _line(output, cell(f"{counted}, {span} from {_clock(now, UTC)}, if every run takes no time"))
@@ -57,6 +66,16 @@ def _show(
         _note(output, f"no run before {_clock(until, zone(timing.zone_name) or UTC)}")
     if len(runs) > limit:
         _note(output, f"and more; --limit {limit * 10} shows more of them")
+
+
+def _facts(
+    app: Headway, manifest: Manifest, now: datetime, until: datetime, limit: int
+) -> dict[str, object]:
+    key, timing = manifest.external_id, _timing(app.settings, manifest)
+    runs: list[ComingRun] = []
+    if not (_switched_off(app, manifest) or manifest.parents):
+        runs = list(islice(coming_runs(timing, key, now, until), limit))
+    return {"external_id": key, "schedule": _words(manifest).plain, "runs": runs}
 
 
 def _words(manifest: Manifest) -> Text:

@@ -11,10 +11,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 import typer
 
+from headway.cli.dashboard import MaybeDashboard
 from headway.cli.database import open_database
 from headway.cli.exits import told_in_one_line
 from headway.cli.narration import configure_logging, tell_dead_letters
@@ -48,10 +50,11 @@ def supervise(running: Running, signals: StopSignals) -> int:
     configure_logging(quiet=running.quiet, verbose=running.verbose, several=True)
     app = load(running.target)
     _look_into_database(running, app)
+    dashboard = MaybeDashboard(app, running.database_url or app.database_url, running.dashboard)
     signals.install()
-    if not running.quiet:
-        say(start_line(running, app))
-    crew = [Member(running) for _ in range(running.processes)]
+    for line in filter(None, () if running.quiet else (start_line(running, app), dashboard.line)):
+        say(line)
+    crew = [Member(replace(running, dashboard=None)) for _ in range(running.processes)]
     try:
         while signals.wait(time.monotonic() + PULSE) is None:
             for member in crew:
@@ -60,6 +63,7 @@ def supervise(running: Running, signals: StopSignals) -> int:
             say(_stop_line(app))
         return _stop(crew, signals, app.settings.shutdown_timeout.total_seconds())
     finally:
+        dashboard.stop()
         for member in crew:
             member.let_go()
 
@@ -68,7 +72,7 @@ def _look_into_database(running: Running, app: Headway) -> None:
     store = open_database(running.database_url or app.database_url)
     try:
         prepare(store)
-        tell_dead_letters(History(store).dead_letters())
+        tell_dead_letters(History(store).dead_letters.awaiting())
     finally:
         store.close()
 

@@ -9,6 +9,7 @@ from threading import Thread
 from typing import NoReturn
 
 import headway
+from headway.cli.dashboard import MaybeDashboard, Wanted
 from headway.cli.database import open_database
 from headway.cli.exits import FAILURE, WORN_OUT
 from headway.cli.narration import (
@@ -20,12 +21,14 @@ from headway.cli.narration import (
 from headway.cli.signals import StopSignals
 from headway.cli.target import load
 from headway.cli.terminal import complain, first_line, say
+from headway.collector import spare_the_collector
 from headway.definition.app import Headway
 from headway.history import History
 from headway.observe import Event
 from headway.service import Service
 from headway.store.migrate import prepare
 from headway.store.urls import parse_url, shown
+from headway.telemetry.automatic import export_if_wanted
 from headway.wakeups import EVERY_ROLE, Role
 
 STOPPED = 0
@@ -42,6 +45,7 @@ class Running:
     quiet: bool = False
     verbose: bool = False
     processes: int = 1
+    dashboard: Wanted | None = None
 
 
 def serve(running: Running, signals: StopSignals) -> int:
@@ -57,18 +61,32 @@ def serve(running: Running, signals: StopSignals) -> int:
     _print_lines_at_once()
     app = load(running.target)
     service = _service(app, running)
+    export_if_wanted(app, service.store, os.environ)
     narrator = Narrator()
     app.observer.subscribe(narrator)
-    _start(
-        service, signals, "" if quiet or several else start_line(running, app), alone=not several
-    )
-    app.observer.subscribe(lambda event: _stop_if_worn_out(event, signals))
-    worn_out = signals.wait() == WORN_OUT
-    if not (quiet or several):
-        say(_stop_line(narrator.running, app))
-    if not _stop(service, signals):
-        return FAILURE
+    dashboard = _dashboard(service, running)
+    lines = () if quiet or several else (start_line(running, app), dashboard.line)
+    spare_the_collector()
+    try:
+        _start(service, signals, lines, alone=not several)
+        app.observer.subscribe(lambda event: _stop_if_worn_out(event, signals))
+        worn_out = signals.wait() == WORN_OUT
+        if not (quiet or several):
+            say(_stop_line(narrator.running, app))
+        if not _stop(service, signals):
+            return FAILURE
+    finally:
+        dashboard.stop()
     return WORN_OUT if worn_out else 0
+
+
+def _dashboard(service: Service, running: Running) -> MaybeDashboard:
+    address = running.database_url or service.app.database_url
+    try:
+        return MaybeDashboard(service.app, address, running.dashboard, service.health)
+    except BaseException:
+        service.store.close()
+        raise
 
 
 def _stop_if_worn_out(event: Event, signals: StopSignals) -> None:
@@ -93,7 +111,7 @@ def _service(app: Headway, running: Running) -> Service:
     return Service(app, running.roles, store)
 
 
-def _start(service: Service, signals: StopSignals, line: str, *, alone: bool) -> None:
+def _start(service: Service, signals: StopSignals, lines: Collection[str], *, alone: bool) -> None:
     """Start; from the moment anything runs, a signal no longer interrupts but asks to stop."""
 
     def go(event: Event) -> None:
@@ -102,7 +120,7 @@ def _start(service: Service, signals: StopSignals, line: str, *, alone: bool) ->
 
     def begin() -> None:
         signals.install()
-        if line:
+        for line in filter(None, lines):
             say(line)
 
     if Role.MANAGER in service.roles:
@@ -111,7 +129,7 @@ def _start(service: Service, signals: StopSignals, line: str, *, alone: bool) ->
         begin()
     try:
         if alone:
-            tell_dead_letters(History(service.store).dead_letters())
+            tell_dead_letters(History(service.store).dead_letters.awaiting())
         service.start()
     except BaseException:
         service.store.close()

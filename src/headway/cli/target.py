@@ -12,7 +12,9 @@ from typing import Annotated
 import typer
 
 import headway
+from headway.cli.applications import applications
 from headway.cli.terminal import plain
+from headway.cli.usage import APP_VARIABLE, APPLICATION
 from headway.definition.app import Headway
 from headway.domain.text import describe_exception, shown
 from headway.errors import (
@@ -26,7 +28,11 @@ from headway.errors import (
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="MODULE:APP", help="Where the Headway is: hello:hw means hw in hello.py."
+        metavar=APPLICATION,
+        envvar=APP_VARIABLE,
+        show_envvar=False,
+        autocompletion=applications,
+        help=f"Where the Headway is: hello:hw means hw in hello.py. Else {APP_VARIABLE}.",
     ),
 ]
 

@@ -10,7 +10,8 @@ from headway.domain.text import describe_exception, printable
 
 MESSAGE_LINES = 3
 LINE_LIMIT = 500
-WIDTH_OF_PIPES = 160
+# As wide as need be: a line that is broken is no use to grep.
+WIDTH_OF_PIPES = 10_000
 
 
 def console() -> Console:

@@ -49,8 +49,12 @@ def torture(
         typer.Option("--break", metavar="NAME", help="Break headway on purpose; must be noticed."),
     ] = None,
 ) -> None:
-    """Run a deployment on PostgreSQL through kill -9, SIGSTOP, lost sessions and restarts of the
-    database, and check that nothing was lost, done twice or over a limit."""
+    """Kill, pause and restart a deployment on PostgreSQL, and check that everything holds.
+
+    Nothing may be lost, done twice or over a limit through kill -9, SIGSTOP and restarts.
+
+    Example: headway torture --minutes 1 --seed 7
+    """
     if simulate is not None:
         _simulate(simulate)
         return

@@ -1,7 +1,9 @@
 """The demo's application: what a user would write, only with a made-up shop behind it.
 
-Four order feeds and three customer feeds are extracted, transformed and loaded, stock is counted,
-a supplier sometimes does not answer, an old ledger never does, and a report sums it all up.
+Four order feeds and three customer feeds are extracted, transformed and loaded, and what was
+loaded is checked; all checks together make the sales figures. Stock is counted, and what has run
+out is ordered again. A supplier sometimes does not answer, an old ledger never does, a report sums
+it all up, and the newsletter is switched off.
 """
 
 import asyncio
@@ -12,22 +14,35 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from headway.definition.app import Headway
+from headway.definition.making import Item
+from headway.definition.registry import Reference
 from headway.domain.manifest import Group
 from headway.domain.schedule import every
 from headway.run import Run
 
 TICK = 0.15
+STOCK = "inventory"
+ARTICLES = ("paper", "ink", "boxes")
 
 
 class Feed(BaseModel):
     """Something that arrives regularly: its name and how many rows it brings."""
 
     name: str
-    rows: int = 120
+    rows: Annotated[int, Field(ge=1, le=5000, description="How many rows it brings")] = 120
+
+
+class Order(BaseModel):
+    """Something to be bought."""
+
+    article: str
+    pieces: Annotated[int, Field(ge=1)] = 10
+    express: bool = False
 
 
 class Batch(BaseModel):
@@ -74,10 +89,30 @@ class Shop:
         self._add(batch.feed, len(batch.amounts), sum(batch.amounts), batch.rejected)
 
     def count_stock(self, feed: Feed, run: Run) -> None:
-        """Quick and often."""
+        """Quick and often; now and then something has run out and is ordered again."""
         for _ in _slowly(run, 3, 0.0, 1.0, "counting"):
             continue
         self._add(feed.name, feed.rows, 0, 0)
+        dice = _dice(run)
+        if dice.random() < 0.2:
+            article = dice.choice(ARTICLES)
+            order = Order(article=article, pieces=dice.randint(1, 40), express=dice.random() < 0.3)
+            run.activate(f"reorder-{article}", order)
+
+    def check(self, feed: Feed, run: Run) -> None:
+        """What a feed has brought so far must add up."""
+        for _ in _slowly(run, 2, 0.0, 1.0, "adding up"):
+            continue
+
+    def sum_sales(self, title: str, run: Run) -> None:
+        """All shops together."""
+        for _ in _slowly(run, 4, 0.0, 1.0, "summing up"):
+            continue
+
+    def reorder(self, order: Order, run: Run) -> None:
+        """Ask the wholesaler."""
+        run.progress(0.5, f"{order.pieces} × {order.article}")
+        time.sleep(TICK)
 
     def fetch_prices(self, feed: Feed, run: Run) -> None:
         """Fails four times in ten, which a retry mends."""
@@ -125,8 +160,8 @@ def build(home: Path) -> Headway:
     hw = Headway(
         "demo",
         database_url=f"sqlite:///{home / 'headway.db'}",
-        max_active_jobs=6,
-        worker_count=6,
+        max_active_jobs=8,
+        worker_count=8,
         manager_enabled=True,
         dispatcher_enabled=True,
         default_max_retries=6,
@@ -136,23 +171,48 @@ def build(home: Path) -> Headway:
         shutdown_timeout="3s",
     )
     feed = hw.workflow("import-feed", steps=(shop.extract, shop.transform, shop.load))
-    stock = hw.workflow("count-stock")(shop.count_stock)
-    prices = hw.workflow("fetch-prices")(shop.fetch_prices)
-    ledger = hw.workflow("post-to-ledger")(shop.post_to_ledger)
-    report = hw.workflow("write-report")(shop.write_report)
-
-    orders = Group("orders", max_active_jobs=2, priority=20)
-    for shop_name, seconds in (("europe", 2), ("america", 2), ("asia", 3), ("africa", 4)):
-        name = f"orders-{shop_name}"
-        hw.schedule(feed, name, Feed(name=name), every(seconds=seconds), group=orders)
-
+    _sell(hw, shop, feed)
     customers = Group("customers", max_active_jobs=1, priority=10)
     for name, seconds in (("customers-shop", 2), ("customers-club", 4), ("customers-app", 4)):
         hw.schedule(feed, name, Feed(name=name, rows=40), every(seconds=seconds), group=customers)
+    _stock_up(hw, shop)
+    _report(hw, shop)
+    return hw
 
-    hw.schedule(stock, "stock-count", Feed(name="stock"), every(seconds=1), group="inventory")
-    hw.schedule(prices, "supplier-prices", Feed(name="prices"), every(seconds=2), group="inventory")
 
+def _sell(hw: Headway, shop: Shop, feed: Reference) -> None:
+    """Orders of four shops, a check after each, and what needs all of them."""
+    check = hw.workflow("check-feed")(shop.check)
+    sales = hw.workflow("sum-sales")(shop.sum_sales)
+    orders = Group("orders", max_active_jobs=2, priority=20)
+    analytics = Group("analytics", max_active_jobs=2, priority=15)
+    checks = []
+    for shop_name, seconds in (("europe", 2), ("america", 2), ("asia", 3), ("africa", 4)):
+        name = f"orders-{shop_name}"
+        chain = hw.schedule(feed, name, Feed(name=name), every(seconds=seconds), group=orders)
+        checks.append(f"check-{shop_name}")
+        chain = chain.then_include(check, checks[-1], Feed(name=name), group=analytics)
+    total = Item("all-shops", "Sales of all shops", depends_on=checks)
+    chain = chain.then_include_many(sales, "sales", [total], group=analytics)
+    letter = Item("weekly", "This week", depends_on="sales-all-shops")
+    chain.then_include_many(sales, "newsletter", [letter], group=Group("newsletter", enabled=False))
+
+
+def _stock_up(hw: Headway, shop: Shop) -> None:
+    """Counting, which reorders what runs out, and asking a supplier who sometimes answers."""
+    stock = hw.workflow("count-stock")(shop.count_stock)
+    prices = hw.workflow("fetch-prices")(shop.fetch_prices)
+    reorder = hw.workflow("reorder")(shop.reorder)
+    articles = [Item(name, Order(article=name)) for name in ARTICLES]
+    counted = hw.schedule(stock, "stock-count", Feed(name="stock"), every(seconds=1), group=STOCK)
+    counted.include_many(reorder, "reorder", articles, group=STOCK, dormant=True)
+    hw.schedule(prices, "supplier-prices", Feed(name="prices"), every(seconds=2), group=STOCK)
+
+
+def _report(hw: Headway, shop: Shop) -> None:
+    """A report that works, and a ledger that never does."""
+    ledger = hw.workflow("post-to-ledger")(shop.post_to_ledger)
+    report = hw.workflow("write-report")(shop.write_report)
     reports = Group("reports", max_active_jobs=1)
     hw.schedule(report, "revenue-report", "Revenue so far", every(seconds=4), group=reports)
     hw.schedule(
@@ -164,7 +224,6 @@ def build(home: Path) -> Headway:
         max_retries=3,
         timeout=timedelta(seconds=10),
     )
-    return hw
 
 
 def _dice(run: Run) -> random.Random:

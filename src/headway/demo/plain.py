@@ -45,6 +45,11 @@ class Plain:
     def refresh(self) -> None:
         """Lines come by themselves."""
 
+    def announce(self, line: str) -> None:
+        """Print where the dashboard is."""
+        if line:
+            self.say(line)
+
     def say(self, remark: str) -> None:
         """Print *remark* as a line."""
         # One write per line: jobs end in several threads.

@@ -15,7 +15,7 @@ from rich.text import Text
 from headway.demo.snapshot import Snapshot, Snapshots
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.text import printable
-from headway.store.reading import GroupOverview
+from headway.history import GroupOverview
 
 MARKS = {
     ExecutionState.COMPLETED: ("✔", "+", "green"),
@@ -41,6 +41,7 @@ class Screen:
         self._slots = slots
         self._began = time.monotonic()
         self._remark = "Ctrl-C ends"
+        self._announced = ""
         self._unicode = console.encoding.lower().startswith("utf")
         self._live = Live(console=console, screen=True, auto_refresh=False)
 
@@ -56,6 +57,10 @@ class Screen:
     def refresh(self) -> None:
         """Draw how things stand now."""
         self._live.update(self.draw(self._snapshots.take()), refresh=True)
+
+    def announce(self, line: str) -> None:
+        """Show where the dashboard is, below everything else."""
+        self._announced = line
 
     def say(self, remark: str) -> None:
         """Show *remark* in the corner."""
@@ -73,6 +78,7 @@ class Screen:
             ),
             Layout(_panel("running", self._running(snapshot)), size=self._slots + 2),
             below,
+            *([Layout(self._footer(), size=1)] if self._announced else []),
         )
         below.split_row(
             Layout(_panel("finished", self._recent(snapshot), self._legend_of_ends()), ratio=3),
@@ -121,6 +127,9 @@ class Screen:
             Text(self._remark, style="dim"),
         )
         return header
+
+    def _footer(self) -> RenderableType:
+        return Text(f" {self._announced}", style="bold", no_wrap=True, overflow="crop")
 
     def _groups(self, snapshot: Snapshot) -> RenderableType:
         table = _table()

@@ -5,10 +5,12 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Protocol
 
 from rich.console import Console
 
@@ -19,6 +21,7 @@ from headway.demo.plain import Plain
 from headway.demo.screen import Screen
 from headway.demo.snapshot import Snapshots
 from headway.demo.summary import table
+from headway.health import Health
 from headway.history import History
 from headway.service import Service
 from headway.store.engine import TRANSIENT, Store
@@ -43,10 +46,24 @@ class _Console(Console):
         self._stops.put(0)
 
 
-def show(directory: Path | None, seconds: float | None, stops: Stops) -> None:
+class Dashboard(Protocol):
+    """What serves a dashboard beside the demo; *line* says where, or why there is none."""
+
+    line: str
+
+    def stop(self) -> None:
+        """End it."""
+
+
+OpenDashboard = Callable[[Headway, Callable[[], Health]], Dashboard]
+
+
+def show(
+    directory: Path | None, seconds: float | None, stops: Stops, open_dashboard: OpenDashboard
+) -> None:
     """Run the demo until *seconds* are over or something is in *stops*; then sum it up.
 
-    >>> show(None, 20, SimpleQueue())  # doctest: +SKIP
+    >>> show(None, 20, SimpleQueue(), open_dashboard)  # doctest: +SKIP
     """
     _keep_logs_off_the_screen()
     console = _Console(stops)
@@ -54,7 +71,7 @@ def show(directory: Path | None, seconds: float | None, stops: Stops) -> None:
         app = build(home)
         with closing(app.open_store()) as store:
             prepare(store)
-            _watch(app, _view(console, app, store), seconds, stops)
+            _watch(app, _view(console, app, store), seconds, stops, open_dashboard)
             console.print()
             console.print(table(History(store)))
     console.print()
@@ -75,14 +92,25 @@ def _view(console: Console, app: Headway, store: Store) -> View:
     return Plain(console, app)
 
 
-def _watch(app: Headway, view: View, seconds: float | None, stops: Stops) -> None:
+def _watch(
+    app: Headway,
+    view: View,
+    seconds: float | None,
+    stops: Stops,
+    open_dashboard: OpenDashboard,
+) -> None:
     service = Service(app)
-    with view:
-        service.start()
-        try:
-            _until_stopped(view, seconds, stops)
-        finally:
-            _stop(service, view, stops)
+    dashboard = open_dashboard(app, service.health)
+    try:
+        with view:
+            view.announce(dashboard.line)
+            service.start()
+            try:
+                _until_stopped(view, seconds, stops)
+            finally:
+                _stop(service, view, stops)
+    finally:
+        dashboard.stop()
 
 
 def _stop(service: Service, view: View, stops: Stops) -> None:

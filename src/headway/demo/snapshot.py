@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from headway.domain.execution import Execution, ExecutionState
-from headway.history import History
-from headway.store.reading import GroupOverview
+from headway.history import GroupOverview, History
 
 ENDED = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLED)
 
@@ -50,28 +49,28 @@ class Snapshots:
     def take(self, recent: int = 30) -> Snapshot:
         """Read everything as it stands now."""
         history = self._history
-        ended = history.executions(states=ENDED, limit=recent)
+        ended = history.executions.all(states=ENDED, limit=recent)
         return Snapshot(
             now=datetime.now(UTC),
-            groups=tuple(history.groups()),
-            running=tuple(history.executions(states=[ExecutionState.IN_PROGRESS])),
+            groups=tuple(history.groups.all()),
+            running=tuple(history.executions.all(states=[ExecutionState.IN_PROGRESS])),
             recent=tuple(sorted(ended, key=_ended_at, reverse=True)),
             upcoming=tuple(sorted(self._upcoming(), key=lambda one: one.at)),
             dead=tuple(self._dead()),
         )
 
     def _upcoming(self) -> Iterable[Upcoming]:
-        for manifest in self._history.manifests():
+        for manifest in self._history.manifests.all():
             if manifest.wake_at is not None:
                 yield Upcoming(manifest.wake_at, manifest.external_id)
-        for entry in self._history.queued():
+        for entry in self._history.queue.all():
             at = entry.scheduled_at or entry.created_at
             yield Upcoming(at, entry.external_id or entry.workflow, entry.scheduled_at is not None)
 
     def _dead(self) -> Iterable[str]:
-        for letter in self._history.dead_letters():
+        for letter in self._history.dead_letters.awaiting():
             if letter.manifest_id not in self._names:
-                failed = self._history.executions(states=[ExecutionState.FAILED])
+                failed = self._history.executions.all(states=[ExecutionState.FAILED])
                 self._names |= {one.manifest_id: one.external_id or "" for one in failed}
             yield self._names.get(letter.manifest_id, "a manifest")
 

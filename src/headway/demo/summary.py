@@ -28,12 +28,12 @@ class Row:
 def rows(history: History) -> list[Row]:
     """One row per group, by name."""
     by_group: dict[str, list[Execution]] = {}
-    for one in history.executions():
+    for one in history.executions.all():
         if one.state.terminal and one.state is not ExecutionState.HANDED_BACK:
             by_group.setdefault(one.group_name or "", []).append(one)
     return [
         _row(group.name, by_group.get(group.name, ()), group.dead_letters)
-        for group in history.groups()
+        for group in history.groups.all()
     ]
 
 

@@ -25,9 +25,9 @@ def _drifted(look: Look) -> Iterator[Decision]:
 
 def _decided(look: Look) -> Iterator[list[Decision]]:
     """The decision about every manifest, page by page."""
-    position, looked_at = 0, 0
+    position, looked_at, defaults = 0, 0, look.settings.manifest_defaults
     while views := manifests.load_next(look.tx, position, PAGE):
-        yield [decide(view, (), look.tx.now, look.settings) for view in views]
+        yield [decide(view, (), look.tx.now, defaults) for view in views]
         position = views[-1].manifest_id
         looked_at += len(views)
         if looked_at % TOLD_EVERY == 0:

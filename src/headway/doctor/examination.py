@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from headway.config import Settings
 from headway.doctor.checks import CHECKS
 from headway.doctor.findings import Check, Finding, Look, Severity
+from headway.domain.progress import Progress, unseen
 from headway.lease import lease_of
 from headway.store.engine import Store
 from headway.store.examining_database import NOT_ANSWERED, first_line, missing_tables
@@ -64,6 +65,7 @@ class Doctor:
         machine_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         wait: Callable[[float], None] = time.sleep,
         tell: Callable[[str], None] = lambda progress: None,
+        progress: Progress = unseen,
     ) -> None:
         self._store = store
         self._settings = settings or Settings()
@@ -72,6 +74,7 @@ class Doctor:
         self._machine_clock = machine_clock
         self._wait = wait
         self._tell = tell
+        self._progress = progress
 
     def examine(self, *, fix: bool = False) -> Report:
         """Go through every check; with *fix*, repair what can be repaired and look again."""
@@ -100,7 +103,10 @@ class Doctor:
         return None
 
     def _findings(self) -> tuple[Finding, ...]:
-        found = {one.name: self._look(one) for one in self._checks}
+        found: dict[str, list[str]] = {}
+        for number, one in enumerate(self._checks, 1):
+            found[one.name] = self._look(one)
+            self._progress(number, len(self._checks))
         in_motion = [one for one in self._checks if one.twice and found[one.name]]
         if in_motion:
             self._wait(SECOND_LOOK)

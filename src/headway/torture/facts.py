@@ -70,15 +70,15 @@ def seconds(moment: datetime | None) -> float:
 def unfinished(history: History, plan: Plan, cutoff: float) -> list[str]:
     """What was asked for before *cutoff* and is not over yet, a line for each."""
     before = datetime.fromtimestamp(cutoff, UTC)
-    left = [f"entry {one.id} is queued" for one in history.queued() if one.created_at < before]
+    left = [f"entry {one.id} is queued" for one in history.queue.all() if one.created_at < before]
     live = (ExecutionState.PENDING, ExecutionState.IN_PROGRESS)
     left += [
         f"execution {one.id} of {one.external_id or one.workflow} is {one.state}"
-        for one in history.executions(states=live)
+        for one in history.executions.all(states=live)
         if one.dispatched_at < before or not (one.external_id or "").startswith(ENDLESS)
     ]
-    dead = {letter.external_id for letter in history.dead_letters()}
-    for one in history.manifests():
+    dead = {letter.external_id for letter in history.dead_letters.awaiting()}
+    for one in history.manifests.all():
         if one.external_id.startswith("tick-"):
             settled = one.settled_until
             if settled is None or seconds(settled) < cutoff - plan.tick_seconds:

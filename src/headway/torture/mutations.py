@@ -19,7 +19,8 @@ from headway.lease import LeaseKeeper
 from headway.orphans import OrphanSweep, Swept
 from headway.store import cancelling, engine, executions, outcomes, settling, work_queue
 from headway.store.damage import believe_the_lost, drop_the_rule_of_one_queued_entry
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 
 A_WHILE = 3600.0
 
@@ -163,8 +164,9 @@ def damage(store: Store, name: str | None) -> None:
 def _lead_without(lock: Lock) -> None:
     ask = engine._try_lock
 
-    def pretend(connection: Any, wanted: Lock, seconds: int, patience: int) -> bool:
-        return ask(connection, wanted, seconds, patience) or wanted is lock
+    def pretend(connection: Any, wanted: Lock, seconds: int, patience: int) -> Any:
+        led_at = ask(connection, wanted, seconds, patience)
+        return led_at or (datetime.now(UTC) if wanted is lock else None)
 
     _replace(engine, "_try_lock", pretend)
 

@@ -156,8 +156,8 @@ def _gathered(
     gathered = Facts(
         plan=plan,
         lines=tuple(evidence.read(deployment.folder)),
-        executions=tuple(history.executions()),
-        dead_letters=tuple(history.dead_letters()),
+        executions=tuple(history.executions.all()),
+        dead_letters=tuple(history.dead_letters.awaiting()),
         samples=tuple(samples),
         cutoff=cutoff,
         log=log.read_text() if log.exists() else "",
@@ -213,6 +213,6 @@ class Sampler:
                 continue
 
     def _look(self) -> None:
-        live = self._history.executions(states=(PENDING, IN_PROGRESS))
+        live = self._history.executions.all(states=(PENDING, IN_PROGRESS))
         by_group = Counter(one.group_name for one in live if one.group_name is not None)
         self.samples.append(Sample(time.time(), len(live), dict(by_group)))

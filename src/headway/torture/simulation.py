@@ -192,7 +192,7 @@ class Simulation:
 
     def _look(self) -> None:
         """What must hold after every single step."""
-        live = self._history.executions(states=LIVE)
+        live = self._history.executions.all(states=LIVE)
         if len(live) > GLOBAL_CAP:
             self._breaches.append(f"{len(live)} at once")
         for group, count in Counter(one.group_name for one in live if one.group_name).items():
@@ -224,12 +224,12 @@ class Simulation:
 
     def _judge(self) -> None:
         """What must hold in the end: everything is over, and was done once."""
-        ended = self._history.executions(states=[COMPLETED])
+        ended = self._history.executions.all(states=[COMPLETED])
         per_entry = Counter(one.entry_id for one in ended)
         self._breaches += [
             f"entry {key} completed {n} times" for key, n in per_entry.items() if n > 1
         ]
-        over = {one.entry_id for one in self._history.executions() if one.state.terminal}
+        over = {one.entry_id for one in self._history.executions.all() if one.state.terminal}
         self._breaches += [f"entry {key} is lost" for key in self._entries if key not in over]
         ticks: dict[str, list[datetime]] = defaultdict(list)
         for one in ended:

@@ -5,19 +5,23 @@ from typing import Annotated
 import typer
 
 from headway.cli.azolla.desk import AsJson, Limit, echo_json, echo_rows, opened
+from headway.cli.output import done
 from headway.cli.target import Target
-from headway.cli.terminal import plain
 
 
 def capture(
     target: Target,
     text: Annotated[str, typer.Argument(help="What is not to be forgotten.")],
     source: Annotated[str, typer.Option(help="Where it comes from.")] = "operator",
+    as_json: AsJson = False,
 ) -> None:
-    """Leave a note to be sorted later; prints its id."""
+    """Leave a note to be sorted later; prints its id.
+
+    Example: headway azolla capture shop:hw "orders of Monday look too low"
+    """
     with opened(target) as azolla:
         one = azolla.capture(text, source=source)
-    typer.echo(one.capture_id)
+    done(one.capture_id, one, as_json=as_json)
 
 
 def captures(
@@ -28,7 +32,10 @@ def captures(
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the notes nobody has dealt with, newest first."""
+    """List the notes nobody has dealt with, newest first.
+
+    Example: headway azolla captures shop:hw --all
+    """
     with opened(target) as azolla:
         found = azolla.captures(processed=everything, limit=limit)
     if as_json:
@@ -50,8 +57,13 @@ def captures(
 def processed(
     target: Target,
     capture_ids: Annotated[list[str], typer.Argument(metavar="CAPTURE...", help="Their ids.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Note that captures are dealt with."""
+    """Note that captures are dealt with.
+
+    Example: headway azolla processed shop:hw capture-3f9a1c2b5d6e
+    """
     with opened(target) as azolla:
-        done = azolla.mark_processed(*capture_ids)
-    typer.echo(plain(f"{done} of {len(capture_ids)} were pending and are processed now"))
+        count = azolla.mark_processed(*capture_ids)
+    told = f"{count} of {len(capture_ids)} were pending and are processed now"
+    done(told, {"processed": count, "asked": len(capture_ids)}, as_json=as_json)

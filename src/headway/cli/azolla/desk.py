@@ -3,21 +3,25 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from headway.cli.database import open_database
+from headway.cli.output import Column, show_table
 from headway.cli.target import load
-from headway.cli.terminal import cell, console
+from headway.cli.terminal import console
 from headway.definition.app import Headway
 from headway.definition.azolla import Azolla
 from headway.domain.azolla.artifacts import Artifact
 from headway.store.engine import Store
 from headway.store.migrate import prepare
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+# What people have written stands at the end of each row.
+TEXTS = 2
 Limit = Annotated[int, typer.Option(metavar="N", help="Most rows shown.")]
 
 
@@ -61,7 +65,8 @@ def echo_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], nothing: 
     if not rows:
         typer.echo(nothing)
         return
-    table = Table(*titles, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(cell, row))
-    console().print(table)
+    columns = [
+        Column[Sequence[object]](title, itemgetter(at), long=at >= len(titles) - TEXTS)
+        for at, title in enumerate(titles)
+    ]
+    show_table(console(), columns, rows, now=datetime.now(UTC))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headway.cli.terminal import plain
+from headway.cli.output import AsJson, done
 from headway.errors import HeadwayError
 
 
@@ -16,11 +16,15 @@ def keygen(
         Path | None,
         typer.Argument(metavar="FILE", help="Write it there, readable only for you."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a random secret; both deployments need the same one, under the same key id."""
+    """Make a random secret; both deployments need the same one, under the same key id.
+
+    Example: headway azolla keygen sales.key
+    """
     secret = secrets.token_urlsafe(32)
     if file is None:
-        typer.echo(secret)
+        done(secret, {"secret": secret}, as_json=as_json)
         return
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -28,4 +32,5 @@ def keygen(
         raise HeadwayError(f"cannot write {file}: {error.strerror}; choose a new file") from None
     with os.fdopen(descriptor, "w") as opened:
         opened.write(secret + "\n")
-    typer.echo(plain(f"wrote {file}; copy it to the other deployment, over a channel you trust"))
+    told = f"wrote {file}; copy it to the other deployment, over a channel you trust"
+    done(told, {"file": str(file)}, as_json=as_json)

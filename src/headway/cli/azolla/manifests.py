@@ -1,6 +1,5 @@
 """``headway azolla request-manifest``, ``show``, ``events`` and ``unpark``: the operator's page."""
 
-import json
 import time
 from typing import Annotated
 
@@ -9,6 +8,7 @@ from rich.markdown import Markdown
 
 from headway.cli.azolla.desk import AsJson, Limit, echo_rows, on_its_database
 from headway.cli.exits import FAILURE
+from headway.cli.output import done, echo_json
 from headway.cli.target import Target
 from headway.cli.terminal import console
 from headway.domain.text import printable
@@ -28,16 +28,22 @@ def request_manifest(
         float | None,
         typer.Option(metavar="SECONDS", min=0.1, help="Wait for the page so long, and print it."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Ask for the page "where was I, across all deployments?"."""
+    """Ask for the page "where was I, across all deployments?".
+
+    Example: headway azolla request-manifest shop:hw --wait 30
+    """
     with on_its_database(target) as (app, store):
         event_id = app.request_manifest()
         app.runtime.store.close()
         if wait is None:
-            typer.echo(f"requested: {event_id}")
-            typer.echo(f"A running headway builds the page: headway azolla show {target}")
+            done(f"requested: {event_id}", {"event_id": event_id}, as_json=as_json)
+            if not as_json:
+                typer.echo(f"A running headway builds the page: headway azolla show {target}")
             return
-        echo_page(_awaited(store, event_id, wait))
+        found = _awaited(store, event_id, wait)
+        _echo_page_json(found) if as_json else echo_page(found)
 
 
 def _awaited(store: Store, event_id: str, seconds: float) -> Judged:
@@ -65,20 +71,22 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the newest page, or why there is none."""
+    """Print the newest page, or why there is none.
+
+    Example: headway azolla show shop:hw
+    """
     with on_its_database(target) as (_, store), store.reading() as tx:
         found = workorders.newest_judged(tx, event)
     if found is None:
         what = "there is no page yet" if event is None else f"there is no page of {event}"
         raise HeadwayError(f"{what}; ask for one: headway azolla request-manifest {target}")
-    if as_json:
-        page = found.page and found.page.model_dump(mode="json")
-        record = found.record.model_dump(mode="json")
-        typer.echo(json.dumps({"session_manifest": page, "run_record": record}, indent=2))
-    else:
-        echo_page(found)
+    _echo_page_json(found) if as_json else echo_page(found)
     if found.page is None:
         raise typer.Exit(FAILURE)
+
+
+def _echo_page_json(found: Judged) -> None:
+    echo_json({"session_manifest": found.page, "run_record": found.record})
 
 
 def echo_page(found: Judged) -> None:
@@ -96,10 +104,16 @@ def echo_page(found: Judged) -> None:
         typer.echo(content)
 
 
-def list_events(target: Target, limit: Limit = 20) -> None:
-    """List what was requested, newest first, and what has become of it."""
+def list_events(target: Target, limit: Limit = 20, as_json: AsJson = False) -> None:
+    """List what was requested, newest first, and what has become of it.
+
+    Example: headway azolla events shop:hw
+    """
     with on_its_database(target) as (_, store), store.reading() as tx:
         found = events.newest(tx, limit)
+    if as_json:
+        echo_json([_facts(one) for one in found])
+        return
     rows = [
         (f"{one.event.created_at:%Y-%m-%d %H:%M:%S}", one.event.event_id, _state(one), _why(one))
         for one in found
@@ -110,14 +124,24 @@ def list_events(target: Target, limit: Limit = 20) -> None:
 def unpark(
     target: Target,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="The id of a parked event.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Put a parked event back into the line, with all its attempts."""
+    """Put a parked event back into the line, with all its attempts.
+
+    Example: headway azolla unpark shop:hw event-3f9a1c2b5d6e
+    """
     with on_its_database(target) as (_, store), store.writing() as tx:
         if not events.unpark(tx, event):
             raise HeadwayError(
                 f"event {event!r} is not parked; see which are: headway azolla events {target}"
             )
-    typer.echo(f"{event} is back in the line")
+    facts = {"event_id": event, "unparked": True}
+    done(f"{event} is back in the line", facts, as_json=as_json)
+
+
+def _facts(known: KnownEvent) -> dict[str, object]:
+    state = {"state": _state(known), "attempts": known.attempts, "error": _why(known) or None}
+    return {**known.event.model_dump(mode="json"), **state}
 
 
 def _state(known: KnownEvent) -> str:

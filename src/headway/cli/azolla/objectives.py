@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli.azolla.desk import AsJson, Limit, echo_json, echo_rows, opened
+from headway.cli.output import done
 from headway.cli.target import Target
-from headway.cli.terminal import plain
 from headway.domain.azolla.artifacts import Objective
 
 ObjectiveId = Annotated[str, typer.Argument(metavar="OBJECTIVE", help="Its id.")]
@@ -30,12 +30,16 @@ def add(
     importance: Importance = None,
     urgency: Urgency = None,
     status: Status = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Add an objective; prints its id."""
+    """Add an objective; prints its id.
+
+    Example: headway azolla objective add shop:hw "clean the staging tables" --urgency 3
+    """
     given = _given(importance=importance, urgency=urgency, status=status, criteria=criteria)
     with opened(target) as azolla:
         one = azolla.objective(title, objective_id=objective_id, **given)
-    typer.echo(plain(one.objective_id))
+    done(one.objective_id, one, as_json=as_json)
 
 
 def change(
@@ -47,8 +51,12 @@ def change(
     urgency: Urgency = None,
     status: Status = None,
     because: Annotated[str | None, typer.Option(help="Why it is blocked.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Change an objective; what is left out stays."""
+    """Change an objective; what is left out stays.
+
+    Example: headway azolla objective set shop:hw clean-staging --status done
+    """
     given = _given(
         title=title,
         importance=importance,
@@ -59,11 +67,14 @@ def change(
     )
     with opened(target) as azolla:
         one = azolla.update(objective_id, **given)
-    typer.echo(plain(_told(one)))
+    done(_told(one), one, as_json=as_json)
 
 
 def show(target: Target, status: Status = None, limit: Limit = 50, as_json: AsJson = False) -> None:
-    """List objectives with what they wait for, those touched last first."""
+    """List objectives with what they wait for, those touched last first.
+
+    Example: headway azolla objective list shop:hw --status blocked
+    """
     with opened(target) as azolla:
         found = azolla.objectives(status=status, limit=limit)
     if as_json:
@@ -85,21 +96,30 @@ def block(
         ),
     ],
     description: Annotated[str, typer.Argument(help="What it waits for.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Note what an objective waits for; prints the blocker's id."""
+    """Note what an objective waits for; prints the blocker's id.
+
+    Example: headway azolla objective block shop:hw clean-staging user_input "which may go?"
+    """
     with opened(target) as azolla:
         one = azolla.block(objective_id, kind, description)
-    typer.echo(one.blocker_id)
+    done(one.blocker_id, one, as_json=as_json)
 
 
 def resolve(
     target: Target,
     blocker_id: Annotated[str, typer.Argument(metavar="BLOCKER", help="Its id.")],
+    as_json: AsJson = False,
 ) -> None:
-    """Note that a blocker is gone."""
+    """Note that a blocker is gone.
+
+    Example: headway azolla objective resolve shop:hw blocker-8c1d0e7f2a3b
+    """
     with opened(target) as azolla:
         azolla.resolve(blocker_id)
-    typer.echo(plain(f"{blocker_id} is resolved"))
+    facts = {"blocker_id": blocker_id, "resolved": True}
+    done(f"{blocker_id} is resolved", facts, as_json=as_json)
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -17,7 +17,10 @@ def pauses(
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List why work rests and what to do about it, newest first."""
+    """List why work rests and what to do about it, newest first.
+
+    Example: headway azolla pauses shop:hw --reason gate_failed
+    """
     with opened(target) as azolla:
         found = azolla.pause_states(reason=reason, limit=limit)
     if as_json:

@@ -40,6 +40,8 @@ def query(
     """Ask a peer for its pause_state, objective or blocker_ref artifacts; one line for each.
 
     Exits with 1 if it denies it or does not answer.
+
+    Example: headway azolla query shop:hw sales pause_state --filter limit=5
     """
     app = load(target)
     registry = registry_of(app)

@@ -37,6 +37,8 @@ def serve(
     """Answer the read-only queries of the deployments in the registry.
 
     The first line says where. SIGTERM or Ctrl-C ends it.
+
+    Example: headway azolla serve shop:hw --port 8701
     """
     require("federation")
     # By name, for web and cli stand beside each other and the packages may be missing.
