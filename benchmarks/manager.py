@@ -1,6 +1,6 @@
 """What a cycle of the ManifestManager costs: by what is due, not by how many manifests there are.
 
-    python -m benchmarks.manager [--largest N] [--rounds N] [--database NAME] [--plans]
+    python -m benchmarks.manager [--sizes N …] [--rounds N] [--database NAME] [--plans]
 
 1,000 manifests are due among 1,000 to 1,000,000 enabled ones (SQLite: to 100,000), every one of
 them is queued. The databases take turns, so that whatever else the machine does hits them alike.
@@ -25,6 +25,7 @@ from sqlalchemy import make_url, text
 
 from benchmarks._many_manifests import GROUPS, fill, make_due, sequentially_read
 from benchmarks._plans import explained
+from benchmarks._processor import Processor, postmaster_of
 from headway.config import Settings
 from headway.manager.cycle import ManifestManager
 from headway.observe import Observer
@@ -51,7 +52,9 @@ class Subject:
     store: Store
     manifests: int
     finished: int = 0
+    postmaster: int | None = None
     busy: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     idle: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -81,10 +84,13 @@ class Subject:
     def round(self, number: int) -> None:
         """One cycle with a thousand due, then some with nothing due."""
         self.make_due(number)
+        used = Processor(self.postmaster)
         busy = self.cycle(DUE)
+        processor = (used.here() + used.server()) * 1000
         idle = [self.cycle(0) for _ in range(IDLE_CYCLES)]
         if number >= WARM_UPS:
             self.busy.append(busy)
+            self.processor.append(processor)
             self.idle.append(statistics.median(idle))
 
 
@@ -99,7 +105,7 @@ def report(subjects: Sequence[Subject]) -> None:
         busy = statistics.median(subject.busy)
         say(
             f"{subject.name:32} {busy:9.1f} {min(subject.busy):8.1f} {max(subject.busy):8.1f}"
-            f" {statistics.median(subject.idle):9.2f}"
+            f" {statistics.median(subject.idle):9.2f} {statistics.median(subject.processor):9.1f}"
         )
 
 
@@ -142,8 +148,8 @@ def wake_a_group(subject: Subject) -> None:
 
 def on_postgresql(options: argparse.Namespace) -> None:
     with private_server(durable=True) as server, ExitStack() as closing:
-        open_one = opener(closing, lambda name: new_database(server, name))
-        subjects = [open_one(size) for size in SIZES if size <= options.largest]
+        open_one = opener(closing, lambda name: new_database(server, name), postmaster_of(server))
+        subjects = [open_one(size) for size in options.sizes if size <= options.largest]
         largest = subjects[-1]
         measure(subjects, options.rounds)
         report(subjects)
@@ -160,7 +166,7 @@ def on_sqlite(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as directory, ExitStack() as closing:
         open_one = opener(closing, lambda name: f"sqlite:///{Path(directory, name)}.db")
         largest = min(options.largest, LARGEST_ON_SQLITE)
-        subjects = [open_one(size) for size in SIZES if size <= largest]
+        subjects = [open_one(size) for size in options.sizes if size <= largest]
         measure(subjects, options.rounds)
         report(subjects)
         verdicts(subjects)
@@ -173,6 +179,12 @@ def verdicts(subjects: Sequence[Subject]) -> None:
     among = f"among {largest.manifests:,} against {{:,}}"
     compare(
         "1,000 due " + among.format(ten_thousand.manifests), largest.busy, ten_thousand.busy, 1.5
+    )
+    compare(
+        "the same by processor time",
+        largest.processor,
+        ten_thousand.processor,
+        1.5,
     )
     compare("nothing due " + among.format(smallest.manifests), largest.idle, smallest.idle, 2)
 
@@ -189,14 +201,16 @@ def compare_history(open_one: Callable[..., Subject], options: argparse.Namespac
     return grown
 
 
-def opener(closing: ExitStack, url_of: Callable[[str], str]) -> Callable[..., Subject]:
+def opener(
+    closing: ExitStack, url_of: Callable[[str], str], postmaster: int | None = None
+) -> Callable[..., Subject]:
     def open_one(manifests: int, runs_of_each: int = 0, name: str = "") -> Subject:
         store = Store(url_of(name or f"among_{manifests}"))
         closing.callback(store.close)
         fill(store, manifests, runs_of_each)
         kind = "postgresql" if store.on_postgresql else "sqlite"
         said = f"{kind}, among {manifests:,}" + (f", {name.replace('_', ' ')}" if name else "")
-        return Subject(said, store, manifests, manifests * runs_of_each)
+        return Subject(said, store, manifests, manifests * runs_of_each, postmaster)
 
     return open_one
 
@@ -217,12 +231,13 @@ def say(line: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="most manifests")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="how many manifests")
     parser.add_argument("--finished", type=int, default=1_000_000, help="executions in the history")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--database", choices=("postgresql", "sqlite", "both"), default="both")
     parser.add_argument("--plans", action="store_true", help="show how each statement is executed")
     options = parser.parse_args()
-    say(f"{'milliseconds of one cycle':32} 1,000 due      min      max  none due")
+    say(f"{'milliseconds of one cycle':32} 1,000 due      min      max  none due processor")
     if options.database != "sqlite":
         on_postgresql(options)
     if options.database != "postgresql":

@@ -1,0 +1,1 @@
+"""headway beside its peers, in one run: ``python -m benchmarks.comparison``."""
