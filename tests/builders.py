@@ -18,7 +18,7 @@ from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.routing import TaskServer
 from headway.domain.work_queue import NewEntry, Source
-from headway.history import History
+from headway.history import History, ManifestOverview
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.observe import Event, Observer
 from headway.runner.job_runner import JobRunner, RunnerResult
@@ -26,7 +26,6 @@ from headway.servers.local import LocalServer
 from headway.store import executions, removal, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
-from headway.store.reading import ManifestOverview
 from headway.store.tables import manifest
 from headway.store.wakes import Scope
 
@@ -187,15 +186,15 @@ class Scene:
             removal.remove(tx, [manifest_id])
 
     def manifest(self, external_id: str) -> ManifestOverview:
-        [found] = [one for one in self.history.manifests() if one.external_id == external_id]
+        [found] = [one for one in self.history.manifests.all() if one.external_id == external_id]
         return found
 
     def execution(self, execution_id: int) -> Execution:
-        [found] = [one for one in self.history.executions() if one.id == execution_id]
+        [found] = [one for one in self.history.executions.all() if one.id == execution_id]
         return found
 
     def ended(self, state: ExecutionState) -> list[Execution]:
-        return self.history.executions(states=[state])
+        return self.history.executions.all(states=[state])
 
     def __enter__(self) -> Self:
         return self

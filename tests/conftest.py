@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import hypothesis
@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from tests.databases import Schemas, make_tables
 from tests.pgbouncer import create_schema, drop_schema, find_pgbouncer
 from tests.postgres_server import (
     PostgresServer,
@@ -53,6 +54,20 @@ def postgres_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         pytest.skip(str(reason))
 
 
+@pytest.fixture(scope="session")
+def migrated_schemas(postgres_database: str) -> Schemas:
+    """PostgreSQL schemas with headway's tables, for one test after the other."""
+    return Schemas(postgres_database)
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with headway's tables, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "headway.db"
+    make_tables(f"sqlite:///{file}")
+    return file
+
+
 @pytest.fixture
 def postgres_url(postgres_database: str) -> Iterator[str]:
     """SQLAlchemy's URL of an empty PostgreSQL schema; all that is in it goes with the test."""
@@ -76,11 +91,50 @@ def database_url(request: pytest.FixtureRequest) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs PostgreSQL, so that `-m postgresql` picks it; what is long comes first, so
     that no process is left alone with it in the end."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items[:] = long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     for item in items:
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if "postgres_database" in getattr(item, "fixturenames", ()) or "postgresql" in chosen:
             item.add_marker("postgresql")
+
+
+LONG_AT_ONCE = 2
+
+
+def long_ones_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
+    """The items as pytest-xdist deals them out: one piece for each process, as long as the others.
+
+    The first pieces begin with their share of what is long, which is mostly whole deployments:
+    more of them at once would keep each other from working. A file stays together, for it may have
+    a broker or much data in common.
+    """
+    others = [item for item in items if not item.get_closest_marker("long")]
+    dealt: list[pytest.Item] = []
+    dealt_out = shares(items, min(processes, LONG_AT_ONCE))
+    dealt_out += [[] for _ in range(processes - len(dealt_out))]
+    for process, long in enumerate(dealt_out):
+        room = max((len(items) - len(dealt)) // (processes - process) - len(long), 0)
+        dealt += long + others[:room]
+        del others[:room]
+    return dealt + others
+
+
+def shares(items: Sequence[pytest.Item], processes: int) -> list[list[pytest.Item]]:
+    """What is long, by the time it may take: each file to the process that has the least."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long"):
+            files.setdefault(item.path, []).append(item)
+    dealt: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    for file in sorted(files.values(), key=allowed_seconds, reverse=True):
+        min(dealt, key=allowed_seconds).extend(file)
+    return dealt
+
+
+def allowed_seconds(items: Sequence[pytest.Item]) -> float:
+    own = [item.get_closest_marker("timeout") for item in items]
+    usual = float(items[0].config.getini("timeout")) if items else 0
+    return sum(float(one.args[0]) if one else usual for one in own)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def declare(scene: Scene, schedule: Schedule = LATER, **options: Any) -> None:
 
 def running(scene: Scene, name: str = "free") -> list[Execution]:
     scene.claim()
-    live = scene.history.executions(states=[ExecutionState.IN_PROGRESS])
+    live = scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])
     return [one for one in live if one.external_id == name]
 
 

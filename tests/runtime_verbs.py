@@ -121,7 +121,7 @@ def picture(scene: Scene) -> Counter[str]:
     with scene.store.reading() as tx:
         rows = tx.connection.execute(select(manifest).order_by(manifest.c.id)).all()
         names = {row.id: row.external_id for row in rows if row.removed_at is None}
-        groups = {one.external_id: one.group_name for one in scene.history.manifests()}
+        groups = {one.external_id: one.group_name for one in scene.history.manifests.all()}
         manifests = [
             f"{row.external_id}: {row.schedule_kind} in {groups[row.external_id]}"
             + ("" if row.enabled else ", off")
@@ -141,7 +141,7 @@ def picture(scene: Scene) -> Counter[str]:
     # Those that nothing is said about are in the names of their manifests.
     changed = [
         f"group reports: {one.max_active_jobs}, {one.priority}" + ("" if one.enabled else ", off")
-        for one in scene.history.groups()
+        for one in scene.history.groups.all()
         if one.name == "reports"
     ]
     return Counter([*manifests, *edges, *queued, *changed])
@@ -163,4 +163,5 @@ def set_the_scene(scene: Scene) -> None:
 
 def runtime_of(scene: Scene) -> Runtime:
     """The runtime API on the scene's own store, under its clock."""
-    return Runtime(scene.app.name, scene.app.registry, scene.store)
+    most = scene.app.settings.max_queued_per_group
+    return Runtime(scene.app.name, scene.app.registry, scene.store, most_queued=most)

@@ -13,11 +13,14 @@ from headway.domain.setting_values import as_text, parse_duration
 from headway.errors import SettingsError
 
 NAMES = [
+    *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_queued_per_group"],
+    *["dashboard_enabled", "dashboard_host", "dashboard_port", "dashboard_public_url"],
+    *["dashboard_allowed_hosts", "dashboard_trusted_proxies", "dashboard_secret_file"],
     *["azolla_registry", "azolla_claim_lease", "azolla_max_attempts"],
     *["azolla_query_timeout", "azolla_query_budget", "azolla_manifest_budget"],
     *["manager_enabled", "dispatcher_enabled", "manager_polling_interval"],
     *["dispatcher_polling_interval", "max_active_jobs", "exclude_from_max_active_jobs"],
-    *["max_queued_jobs_per_cycle", "max_work_queue_entries_per_cycle", "max_dispatch_attempts"],
+    *["max_dispatch_attempts"],
     *["starvation_after", "unknown_workflow_timeout"],
     *["dependent_priority_boost", "default_max_retries", "default_retry_delay"],
     *["retry_backoff_multiplier", "max_retry_delay", "retry_jitter"],
@@ -87,6 +90,15 @@ def test_settings_are_frozen() -> None:
         ("shutdown_timeout", "90", timedelta(seconds=90)),
         ("shutdown_timeout", "1h30m", timedelta(minutes=90)),
         ("retention_period", "90d", timedelta(days=90)),
+        ("dashboard_port", "8080", 8080),
+        ("dashboard_host", "::1", "::1"),
+        ("dashboard_public_url", "https://Ops.example.com/", "https://ops.example.com"),
+        (
+            "dashboard_allowed_hosts",
+            "a.example.com, B.example.com",
+            ("a.example.com", "b.example.com"),
+        ),
+        ("dashboard_trusted_proxies", "10.0.0.0/8,::1", ("10.0.0.0/8", "::1/128")),
     ],
 )
 def test_variables_are_read_as_text(name: str, text: str, value: object) -> None:
@@ -134,6 +146,15 @@ def test_durations_as_text_round_trip(duration: timedelta) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
+        ("dashboard_port", 0, "from 1 to 65535"),
+        ("dashboard_port", 70000, "from 1 to 65535"),
+        ("dashboard_host", "here/there", "host name"),
+        ("dashboard_public_url", "ops.example.com", "http:// or https://"),
+        ("dashboard_public_url", "https://me@ops.example.com", "http:// or https://"),
+        ("dashboard_public_url", "https://ops.example.com/a", "without a path"),
+        ("dashboard_allowed_hosts", ["*"], "list of host names"),
+        ("dashboard_allowed_hosts", ["a.example.com:80"], "without ports"),
+        ("dashboard_trusted_proxies", ["everybody"], "addresses and networks"),
         ("max_active_jobs", 0, "whole number from 1"),
         ("max_active_jobs", "5", "whole number from 1"),
         ("max_active_jobs", 1.5, "or none"),

@@ -51,6 +51,8 @@ def test_a_delivered_execution_runs_and_is_recorded_under_a_lease(scene: Scene) 
     done = scene.execution(execution_id)
     assert (done.state, done.task_server, [done.owner]) == (COMPLETED, "gpu", owners)
     assert rows_of(scene.store, server) == [], "it has left"
+    [step] = scene.history.executions.detail(execution_id).steps
+    assert (step.name, step.seconds is None) == ("load", False)
 
 
 def test_async_steps_run_as_well_and_may_wait_for_each_other(scene: Scene) -> None:
@@ -201,7 +203,7 @@ def test_who_does_not_know_the_workflow_sends_it_back_uncharged(scene: Scene) ->
     with Executor(scene.app) as executor:
         assert executor.run(execution_id) is HANDED_BACK
 
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     assert entry.workflow == "of-the-next-version"
     assert scene.execution(execution_id).state is HANDED_BACK
 
@@ -234,7 +236,7 @@ def test_closing_hands_back_what_runs(scene: Scene) -> None:
             assert started.wait(PATIENCE)
         assert ending.result(PATIENCE) is HANDED_BACK
 
-    assert [one.workflow for one in scene.history.queued()] == ["wait"]
+    assert [one.workflow for one in scene.history.queue.all()] == ["wait"]
     with pytest.raises(HeadwayError, match="inside its with only"):
         executor.run(execution_id)
 

@@ -7,6 +7,7 @@ import pytest
 
 from headway import every, turns
 from headway.domain.routing import Routing
+from headway.history import Tallying
 from headway.lease import BEATS_PER_LEASE, LeaseKeeper, lease_of, this_process
 from headway.manager.sweep import Sweep
 from headway.observe import Event, Observer
@@ -15,7 +16,7 @@ from headway.runner.claims import Claims
 from headway.runner.suspicion import Suspicion
 from headway.service import PULSE, Service
 from headway.store.pulse import take_pulse
-from headway.turns import SWEEP_PAUSE
+from headway.turns import SWEEP_PAUSE, TALLY_PAUSE
 from tests.builders import Scene, eventually
 from tests.statements import sent_statements
 
@@ -70,12 +71,18 @@ def test_what_an_idle_process_asks_by_default_is_below_one_statement_a_second(
                 return take_pulse(tx, keeper.id)
 
         beat = keeper.lease.total_seconds() / BEATS_PER_LEASE
-        pauses = {pulse: PULSE, keeper.beat: beat, sweep.run_once: SWEEP_PAUSE}
+        tallying = Tallying(scene.store)
+        pauses = {
+            pulse: PULSE,
+            keeper.beat: beat,
+            sweep.run_once: SWEEP_PAUSE,
+            tallying.run_once: TALLY_PAUSE,
+        }
         asked = {}
         for turn, pause in pauses.items():
             with sent_statements() as sent:
                 turn()
-            asked[turn.__name__] = len(sent) / pause
+            asked[turn] = len(sent) / pause
         keeper.stop()
 
     assert 0 < sum(asked.values()) < 1, asked

@@ -90,7 +90,7 @@ class Post:
             assert deliveries.claim_delivered(tx, "me", execution_id, ["work"])
 
     def states(self) -> set[ExecutionState]:
-        return {one.state for one in self.scene.history.executions()}
+        return {one.state for one in self.scene.history.executions.all()}
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_while_a_server_is_away_entries_wait_in_the_queue_uncharged(post: Post) 
     result = post.publish()
 
     assert (result.published, result.recalled) == (2, 3)
-    assert len(post.scene.history.queued()) == 3
+    assert len(post.scene.history.queue.all()) == 3
     waiting = rows_of(post.scene.store, work_queue)
     assert [(row["dispatch_attempts"], row["attempts"], row["delayed"]) for row in waiting] == [
         (0, 0, False)
@@ -213,7 +213,7 @@ def test_it_is_asked_with_pauses_of_seconds_and_gets_everything_when_it_is_back(
     assert post.broker.told == list(sent) and len(sent) == 3
     assert post.scene.events.named("task_server.back") != []
     assert len(post.scene.events.named("task_server.away")) == 1
-    assert post.scene.history.queued() == []
+    assert post.scene.history.queue.all() == []
 
 
 def test_a_server_that_is_away_holds_up_no_other(post: Post) -> None:

@@ -15,10 +15,14 @@ from headway.domain.azolla.artifacts import (
     ObjectiveType,
     PauseReason,
 )
-from headway.errors import DefinitionError
+from headway.domain.versions import version_of
+from headway.errors import ChangedMeanwhile, DefinitionError
 from headway.store import objectives
 from tests.builders import Scene
+from tests.databases import database_url, postgres_url, sqlite_url
 from tests.store.factories import everything
+
+__all__ = ["database_url", "postgres_url", "sqlite_url"]
 
 
 @pytest.fixture
@@ -78,6 +82,15 @@ def test_an_objective_is_what_was_said(scene: Scene, desk: Azolla) -> None:
     assert (one.created_at, one.updated_at) == (scene.clock.now, scene.clock.now)
     assert desk.objectives(status="TODO") == [one]
     assert desk.objectives(status="done") == []
+
+
+def test_an_objective_that_was_changed_meanwhile_stays_as_it_is(desk: Azolla) -> None:
+    seen = desk.objective("clean", objective_id="clean")
+    changed = desk.update("clean", urgency=1, expected=version_of(seen.updated_at))
+    assert changed.updated_at > seen.updated_at, "although the clock stands still"
+    with pytest.raises(ChangedMeanwhile, match="objective 'clean'"):
+        desk.update("clean", urgency=2, expected=version_of(seen.updated_at))
+    assert desk.objectives()[0] == changed
 
 
 def test_changing_one_leaves_the_rest(scene: Scene, desk: Azolla) -> None:

@@ -15,6 +15,9 @@ from headway.domain.execution import ExecutionState, Failure, Outcome
 from headway.errors import HeadwayError
 from headway.store import outcomes
 from tests.builders import OWNER, Scene, names, reasons
+from tests.databases import database_url, postgres_url, sqlite_url
+
+__all__ = ["database_url", "postgres_url", "sqlite_url"]
 
 CANCELLED, COMPLETED = ExecutionState.CANCELLED, ExecutionState.COMPLETED
 FAILED, HANDED_BACK = ExecutionState.FAILED, ExecutionState.HANDED_BACK
@@ -63,10 +66,10 @@ def test_a_queued_run_never_starts_and_its_occurrence_is_over(
 
     assert scene.dispatch().dispatched == ()
     scene.manage()
-    assert scene.history.queued() == [], "the same occurrence is not queued again"
+    assert scene.history.queue.all() == [], "the same occurrence is not queued again"
     scene.clock.advance(hours=1)
     scene.manage()
-    assert names(scene.history.queued()) == ["load"], "the next one is"
+    assert names(scene.history.queue.all()) == ["load"], "the next one is"
 
 
 def test_a_pending_run_never_starts(scene: Scene, runtime: Runtime) -> None:
@@ -105,8 +108,8 @@ def test_what_was_to_stop_is_neither_repeated_nor_a_failure(
 
     assert scene.execution(running.id).state is CANCELLED
     scene.manage()
-    assert scene.history.queued() == []
-    assert scene.history.dead_letters() == []
+    assert scene.history.queue.all() == []
+    assert scene.history.dead_letters.awaiting() == []
 
 
 def test_what_completes_first_is_completed(scene: Scene, runtime: Runtime) -> None:
@@ -131,7 +134,7 @@ def test_a_group_is_cancelled_in_every_phase_and_no_other(scene: Scene, runtime:
     [running] = [one for one in scene.claim(2) if one.external_id != "other"]
     assert cancel(runtime, group="loads") == Cancelled(cancelled=2, requested=1)
 
-    kept = {one.external_id: one.state for one in scene.history.executions()}
+    kept = {one.external_id: one.state for one in scene.history.executions.all()}
     assert kept["other"] is ExecutionState.IN_PROGRESS
     assert scene.execution(running.id).cancel_requested
     assert scene.dispatch().dispatched == ()
@@ -159,14 +162,14 @@ def test_a_cancelled_dependent_has_consumed_the_success_of_its_parent(
     scene.apply()
     scene.cycle()
     scene.manage()
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
     assert cancel(runtime, "load") == Cancelled(cancelled=1)
     scene.manage()
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
     scene.clock.advance(hours=1)
     scene.cycle()
     scene.manage()
-    assert names(scene.history.queued()) == ["load"], "the next success is another"
+    assert names(scene.history.queue.all()) == ["load"], "the next success is another"
 
 
 def test_a_kept_activation_is_cancelled_too(scene: Scene, runtime: Runtime) -> None:

@@ -125,7 +125,9 @@ def test_requeueing_runs_it_once_more_and_counts_failures_anew(world: World) -> 
         )
         box.run_until_idle()
         assert world.given == [1]
-        [again] = [one for one in box.history.executions("load") if one.entry_id == done.entry_id]
+        [again] = [
+            one for one in box.history.executions.all("load") if one.entry_id == done.entry_id
+        ]
         assert (again.source, again.state) == ("requeue", ExecutionState.COMPLETED)
 
 

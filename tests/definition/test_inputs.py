@@ -27,7 +27,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from headway.definition.inputs import MAX_INPUT_BYTES, MAX_INPUT_DEPTH, InputType
+from headway.definition.inputs import MAX_INPUT_DEPTH, InputType
+from headway.domain.work_queue import MAX_INPUT_BYTES
 from headway.errors import DefinitionError, InputError
 
 Json = dict[str, Any]

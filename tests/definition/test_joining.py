@@ -16,8 +16,11 @@ from headway.errors import CircularDependencyError, DefinitionError, ParentNotFo
 from headway.store import bulk
 from headway.store.tables import manifest, work_queue
 from tests.builders import START, Scene
+from tests.databases import database_url, postgres_url, sqlite_url
 from tests.runtime_verbs import HOURLY, VERBS, Call, dependents, picture, runtime_of, set_the_scene
 from tests.store.factories import everything
+
+__all__ = ["database_url", "postgres_url", "sqlite_url"]
 
 
 @pytest.fixture

@@ -191,10 +191,10 @@ def test_a_group_changed_at_run_time_stays_so_across_redeployments(scene: Scene)
     runtime_of(scene).set_group("etl", max_active_jobs=None, priority=7, enabled=False)
     assert reasons(scene.manage())["load"] == "group 'etl' is disabled"
     deploy(max_active_jobs=4)
-    [group] = scene.history.groups()
+    [group] = scene.history.groups.all()
     assert (group.max_active_jobs, group.priority, group.enabled) == (None, 7, False)
     deploy(max_active_jobs=5)
-    [group] = scene.history.groups()
+    [group] = scene.history.groups.all()
     assert (group.max_active_jobs, group.priority, group.enabled) == (5, 7, False)
     runtime_of(scene).set_group("etl", enabled=True)
     assert scene.manage().queued == 1, "switching it on wakes its manifests"

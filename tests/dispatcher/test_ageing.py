@@ -34,7 +34,7 @@ class Crowd:
     def minutes_until(self, external_id: str, most: int = 40) -> int | None:
         """How many cycles of a minute it takes until this manifest has run."""
         for minute in range(most):
-            waiting = {one.external_id for one in self.scene.history.queued()}
+            waiting = {one.external_id for one in self.scene.history.queue.all()}
             for number in range(4):
                 if f"hot-{number}" not in waiting:
                     self.scene.trigger(f"hot-{number}", priority=31)
@@ -51,7 +51,7 @@ class Crowd:
     def finish(self, but: set[str]) -> None:
         """Let all that runs end well, except these."""
         self.scene.claim()
-        live = self.scene.history.executions(states=[ExecutionState.IN_PROGRESS])
+        live = self.scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])
         done = [one.id for one in live if one.external_id not in but]
         with self.scene.store.writing() as tx:
             outcomes.finish(tx, OWNER, dict.fromkeys(done, Outcome(ExecutionState.COMPLETED)))
@@ -92,9 +92,9 @@ def test_waiting_for_room_in_the_own_group_is_not_starving(scene: Scene) -> None
         assert executions.count_active(tx, ()).total >= 1
     crowd.finish(set())
 
-    assert [one.entry_id for one in scene.history.executions() if one.external_id == "blocker"] == [
-        blocker
-    ]
+    assert [
+        one.entry_id for one in scene.history.executions.all() if one.external_id == "blocker"
+    ] == [blocker]
     minutes = crowd.minutes_until("low")
     assert minutes is not None and 8 <= minutes <= 10
 

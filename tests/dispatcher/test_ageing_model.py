@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import SimpleNamespace
@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
-from headway.dispatcher.capacity import Verdict
 from headway.dispatcher.steps import apply_capacity_limits
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
+from headway.domain.admission import Active, Verdict
 from headway.domain.work_queue import Source, WorkQueueEntry, age, dispatch_order
-from headway.store.executions import Active
 from tests.builders import START
 
 BOUND = timedelta(minutes=10)
@@ -79,7 +78,7 @@ class Model:
 
     def since_it_was_shut(self, one: WorkQueueEntry) -> WorkQueueEntry:
         shut = self.shut_at.get(one.group_id or 0, START)
-        return one if shut <= one.created_at else replace(one, eligible_since=shut)
+        return one if shut <= one.created_at else one._replace(eligible_since=shut)
 
     def starves(self, one: WorkQueueEntry) -> bool:
         return one.eligible_since is not None and one.eligible_since <= self.now - BOUND
@@ -97,7 +96,7 @@ class Model:
     def step(self) -> None:
         """One cycle, and what has to be true of every single one."""
         entries = self.waiting()
-        state = DispatchState(tuple(entries), Active(0, {FULL: 1}))
+        state = DispatchState(tuple(entries), active=Active(0, {FULL: 1}))
         admissions = apply_capacity_limits(state, self.env()).admissions
         unfit = [one.entry for one in admissions if one.verdict is Verdict.FAIL]
         gone = [one.entry for one in admissions if one.verdict is Verdict.DISPATCH]

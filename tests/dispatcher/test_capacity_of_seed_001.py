@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import Group, every
-from headway.dispatcher.capacity import Admission, Verdict, admit
+from headway.domain.admission import Active, Admission, Verdict, admit
 from headway.domain.work_queue import Source, WorkQueueEntry
-from headway.store.executions import Active
 from tests.builders import START, Scene, names
 
 NOBODY = Active(0, {})
@@ -81,15 +80,15 @@ def test_the_capacity_table_through_the_dispatcher(scene: Scene) -> None:
     assert list(rows(result.admissions).items()) == list(TABLE.items())
     assert (result.loaded, len(result.dispatched)) == (8, 5)
     assert result.skipped == {GROUP_CAP[1]: 1, GLOBAL_CAP[1]: 2}
-    assert sorted(map(str, names(scene.history.queued()))) == ["A-4", "B-3", "B-4"]
-    assert Counter(one.group_name for one in scene.history.executions()) == {"A": 3, "B": 2}
+    assert sorted(map(str, names(scene.history.queue.all()))) == ["A-4", "B-3", "B-4"]
+    assert Counter(one.group_name for one in scene.history.executions.all()) == {"A": 3, "B": 2}
 
     again = scene.dispatch()
     assert (again.dispatched, again.skipped) == ((), {GLOBAL_CAP[1]: 3})
 
     scene.run()
     assert scene.dispatch().skipped == {}
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_a_limit_of_100_with_95_active_takes_5_from_the_queue(scene: Scene) -> N
     scene.manage()
 
     assert len(scene.dispatch().dispatched) == 5
-    assert len(scene.history.queued()) == 15
+    assert len(scene.history.queue.all()) == 15
     scene.configure(max_active_jobs=50)
     assert scene.dispatch().dispatched == (), "exceeded, because it was lowered"
     scene.configure(max_active_jobs=None)
@@ -149,9 +148,9 @@ def test_excluded_workflows_through_the_dispatcher(scene: Scene) -> None:
 
     scene.dispatch()
 
-    counted = Counter(one.workflow for one in scene.history.executions())
+    counted = Counter(one.workflow for one in scene.history.executions.all())
     assert counted == {"internal": 3, "work": 2}
-    assert names(scene.history.queued()) == ["work-2"]
+    assert names(scene.history.queue.all()) == ["work-2"]
     assert scene.dispatch().dispatched == ()
 
 
@@ -231,7 +230,7 @@ def test_a_page_full_of_full_groups_hides_nobody(scene: Scene) -> None:
 
     scene.dispatch()
 
-    started = {one.external_id for one in scene.history.executions()}
+    started = {one.external_id for one in scene.history.executions.all()}
     assert "low" in started and len(started) == 12
 
 

@@ -10,7 +10,8 @@ from headway import Group, every
 from headway.dispatcher.cycle import JOB_DISPATCHER
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.tables import execution, manifest, work_queue, work_queue_entries
 from tests.builders import START, Scene, names
 
@@ -51,13 +52,13 @@ def test_an_entry_becomes_a_pending_execution_with_the_entrys_fields(scene: Scen
     declare(scene, "load-users", group=Group("users", priority=7))
     scene.apply()
     scene.manage()
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     scene.clock.advance(minutes=1)
 
     [execution_id] = scene.dispatch().dispatched
 
-    assert scene.history.queued() == []
-    [pending] = scene.history.executions()
+    assert scene.history.queue.all() == []
+    [pending] = scene.history.executions.all()
     assert (pending.id, pending.entry_id) == (execution_id, entry.id)
     assert (pending.state, pending.owner) == (ExecutionState.PENDING, None)
     assert (pending.external_id, pending.group_name) == ("load-users", "users")
@@ -72,7 +73,7 @@ def test_a_dispatched_entry_reads_as_such_with_its_execution_and_the_time(scene:
     declare(scene, "load-users")
     scene.apply()
     scene.manage()
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
 
     def read() -> tuple[object, ...]:
         columns = work_queue_entries.c
@@ -125,8 +126,8 @@ def test_a_disabled_group_dispatches_nothing(scene: Scene) -> None:
     scene.apply()
 
     assert scene.dispatch().loaded == 1
-    assert names(scene.history.executions()) == ["other"]
-    assert names(scene.history.queued()) == ["load-users", "load-users"]
+    assert names(scene.history.executions.all()) == ["other"]
+    assert names(scene.history.queue.all()) == ["load-users", "load-users"]
 
     scene.new_app()
     declare(scene, "load-users", group=Group("users", priority=1))
@@ -144,7 +145,7 @@ def test_a_manifest_disabled_after_it_was_queued_waits(scene: Scene) -> None:
     scene.apply()
 
     assert scene.dispatch().loaded == 0
-    assert names(scene.history.queued()) == ["load-users"]
+    assert names(scene.history.queue.all()) == ["load-users"]
 
 
 def test_a_delayed_entry_waits_and_the_cycle_says_how_long(scene: Scene) -> None:
@@ -168,7 +169,7 @@ def test_no_group_takes_up_the_whole_page(scene: Scene) -> None:
     scene.manage()
 
     assert len(scene.dispatch().dispatched) == 4
-    assert "small" in names(scene.history.executions())
+    assert "small" in names(scene.history.executions.all())
 
 
 def test_a_refused_hand_over_puts_entries_back_uncharged(scene: Scene) -> None:
@@ -176,13 +177,13 @@ def test_a_refused_hand_over_puts_entries_back_uncharged(scene: Scene) -> None:
     declare(scene, "load-rows")
     scene.apply()
     scene.manage()
-    queued = [(one.id, one.external_id, one.scheduled_for) for one in scene.history.queued()]
+    queued = [(one.id, one.external_id, one.scheduled_for) for one in scene.history.queue.all()]
 
     scene.dispatch(Refusing())
 
-    back = [(one.id, one.external_id, one.scheduled_for) for one in scene.history.queued()]
+    back = [(one.id, one.external_id, one.scheduled_for) for one in scene.history.queue.all()]
     assert back == queued
-    assert [one.state for one in scene.history.executions()] == [ExecutionState.HANDED_BACK] * 2
+    assert [one.state for one in scene.history.executions.all()] == [ExecutionState.HANDED_BACK] * 2
     assert {row.dispatch_attempts for row in entry_rows(scene)} == {1}
     [refused] = scene.events.named("dispatch.refused")
     assert refused.fields["count"] == 2 and "broker unreachable" in refused.fields["error"]
@@ -203,7 +204,7 @@ def test_an_entry_refused_too_often_fails_with_the_reason(scene: Scene) -> None:
         scene.clock.advance(seconds=5)
 
     assert entry_rows(scene) == []
-    *given_back, last = scene.history.executions()
+    *given_back, last = scene.history.executions.all()
     assert [one.state for one in given_back] == [ExecutionState.HANDED_BACK] * 2
     assert last.state is ExecutionState.FAILED
     assert last.failure is not None and "broker unreachable" in last.failure.message
@@ -220,9 +221,9 @@ def test_a_task_server_that_is_always_away_ends_in_a_dead_letter(scene: Scene) -
         scene.clock.advance(hours=1)
     scene.manage()
 
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert (letter.external_id, letter.failures) == ("load-users", 3)
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_a_dispatcher_without_the_lock_does_nothing(postgres_url: str) -> None:
@@ -234,4 +235,4 @@ def test_a_dispatcher_without_the_lock_does_nothing(postgres_url: str) -> None:
         second.close()
 
         assert (result.led, result.dispatched) == (False, ())
-        assert len(scene.history.queued()) == 1
+        assert len(scene.history.queue.all()) == 1

@@ -22,7 +22,7 @@ from sqlalchemy import Table, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from headway import cron, every
-from headway.domain.execution import Execution, ExecutionState, FailureCode, Outcome
+from headway.domain.execution import Ended, Execution, ExecutionState, FailureCode, Outcome
 from headway.store import outcomes
 from headway.store.tables import (
     dependency,
@@ -79,7 +79,7 @@ def run_of(scene: Scene, name: str) -> Execution:
     return one
 
 
-def end(scene: Scene, *ended: int) -> list[Execution]:
+def end(scene: Scene, *ended: int) -> list[Ended]:
     with scene.store.writing() as tx:
         return outcomes.finish(tx, OWNER, dict.fromkeys(ended, DONE))
 
@@ -117,7 +117,7 @@ def test_a_lowered_id_is_not_its_owners_and_runs_again(family: Scene) -> None:
     family.dispatch()
     family.run()
 
-    ended = [one for one in family.history.executions() if one.external_id == "first"]
+    ended = [one for one in family.history.executions.all() if one.external_id == "first"]
     assert [one.state for one in ended] == [ExecutionState.HANDED_BACK, ExecutionState.COMPLETED]
 
 
@@ -143,11 +143,11 @@ def test_an_id_that_was_used_before_holds_up_no_other_run(family: Scene, last: s
         kept = execution_history.c.id == used.id
         before = tx.connection.execute(select(execution_history).where(kept)).one()
     assert before.external_id == "before", "what is in the history stays as it was"
-    ended = {one.external_id: one for one in family.history.executions()}
+    ended = {one.external_id: one for one in family.history.executions.all()}
     assert ended["first"].id > other.id, "it ended under an id that nobody had"
     expected = ExecutionState.COMPLETED if last == "finish" else ExecutionState.FAILED
     assert {ended["first"].state, ended["behind"].state} == {expected}
-    again = {one.external_id for one in family.history.queued()}
+    again = {one.external_id for one in family.history.queue.all()}
     assert again == ({"first", "behind"} if last == "orphans" else set())
 
 
@@ -170,9 +170,9 @@ def test_a_lowered_identity_costs_no_run_its_record(family: Scene) -> None:
     family.run()
     all_is_well(family)
 
-    states = {one.external_id: one.state for one in family.history.executions()}
+    states = {one.external_id: one.state for one in family.history.executions.all()}
     assert states["first"] is states["behind"] is ExecutionState.COMPLETED
-    ids = [one.id for one in family.history.executions()]
+    ids = [one.id for one in family.history.executions.all()]
     assert len(ids) == len(set(ids)) == 7
 
 

@@ -14,7 +14,7 @@ from headway.store import resolution, triggers
 from tests.builders import Scene
 
 SOURCE = Path(__file__).parents[2] / "src" / "headway"
-WRITERS = {"insert", "insert_or_ignore", "_copy"}
+WRITERS = {"insert", "insert_or_ignore", "insert_rows", "_copy"}
 GATE = {"dispatch", "dispatch_each"}
 
 
@@ -44,7 +44,9 @@ def test_one_verb_inserts_executions() -> None:
         )
         return through_verb or through_table
 
-    assert modules_where(inserts) == {"store/work_queue.py"}
+    assert modules_where(inserts) == {"store/folding.py"}
+    folds = modules_where(lambda call: named(call.func) == "fold_entries")
+    assert folds == {"store/dispatching.py"}
     texts = {
         str(module.relative_to(SOURCE))
         for module in SOURCE.rglob("*.py")
@@ -57,7 +59,7 @@ def test_only_the_dispatcher_calls_it() -> None:
     def dispatches(call: ast.Call) -> bool:
         return named(call.func) in GATE
 
-    assert modules_where(dispatches) == {"dispatcher/steps.py", "store/work_queue.py"}
+    assert modules_where(dispatches) == {"dispatcher/steps.py", "store/dispatching.py"}
 
 
 def ask(scene: Scene, source: Source) -> None:
@@ -103,18 +105,18 @@ def test_every_source_waits_in_the_queue_for_a_slot(scene: Scene, source: Source
     scene.manage()
     while scene.dispatch().dispatched:
         scene.run()
-    before = {one.id for one in scene.history.executions()}
+    before = {one.id for one in scene.history.executions.all()}
     ask(scene, source)
 
-    queued = [one for one in scene.history.queued() if one.source == source]
+    queued = [one for one in scene.history.queue.all() if one.source == source]
     assert len(queued) >= 1
-    live = scene.history.executions(states=[ExecutionState.PENDING, ExecutionState.IN_PROGRESS])
+    live = scene.history.executions.all(states=[ExecutionState.PENDING, ExecutionState.IN_PROGRESS])
     assert live == []
-    made = {one.source for one in scene.history.executions() if one.id not in before}
+    made = {one.source for one in scene.history.executions.all() if one.id not in before}
     assert source not in made
     wanted = {one.id for one in queued}
     for _ in range(20):
         assert len(scene.dispatch().dispatched) <= 1
         assert scene.dispatch().dispatched == (), "one slot, whoever asks"
         scene.run()
-    assert wanted <= {one.entry_id for one in scene.history.executions()}
+    assert wanted <= {one.entry_id for one in scene.history.executions.all()}

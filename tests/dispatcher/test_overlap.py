@@ -28,7 +28,7 @@ def test_what_may_overlap_goes_in_one_batch_and_all_else_one_by_one(scene: Scene
 
     dispatched = scene.dispatch().dispatched
 
-    live = Counter(one.external_id for one in scene.history.executions())
+    live = Counter(one.external_id for one in scene.history.executions.all())
     assert live == {"free": 3, "alone": 1}
     assert len(dispatched) == 4
 
@@ -61,7 +61,7 @@ def test_the_caps_of_groups_bind_runs_that_overlap(scene: Scene) -> None:
     scene.dispatch()
 
     assert len(running(scene)) == 2
-    assert len(scene.history.queued()) == 2
+    assert len(scene.history.queue.all()) == 2
 
 
 def test_the_database_refuses_a_second_run_only_of_what_runs_alone(scene: Scene) -> None:
@@ -69,7 +69,7 @@ def test_the_database_refuses_a_second_run_only_of_what_runs_alone(scene: Scene)
     entries = [scene.trigger(name) for name in ("free", "free", "alone", "alone")]
 
     with scene.store.writing() as tx:
-        dispatched, refused = work_queue.dispatch_each(tx, entries)
+        dispatched, refused, _ = work_queue.dispatch_each(tx, entries)
     assert (sorted(dispatched), refused) == (entries[:3], {}), "the fourth waits"
 
     with scene.store.reading() as tx:

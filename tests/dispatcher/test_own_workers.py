@@ -42,7 +42,7 @@ def test_without_a_living_worker_everything_stays_queued(scene: Scene) -> None:
     queue(scene, 2)
 
     assert dispatch(scene).dispatched == ()
-    assert len(scene.history.queued()) == 2
+    assert len(scene.history.queue.all()) == 2
 
 
 def test_what_no_living_worker_knows_takes_no_slot(scene: Scene) -> None:

@@ -163,7 +163,7 @@ def fate_of(scene: Scene, entry_id: int | None) -> tuple[str, str]:
         row = tx.connection.execute(chosen.where(work_queue.c.id == entry_id)).one_or_none()
     if row is not None:
         return (NEVER_RAN if row.status == "failed" else row.status), row.ended_reason or ""
-    [one] = [run for run in scene.history.executions() if run.entry_id == entry_id]
+    [one] = [run for run in scene.history.executions.all() if run.entry_id == entry_id]
     told = one.failure.message if one.failure else ""
     return (RAN if one.state is ExecutionState.COMPLETED else FAILED), told
 
@@ -185,7 +185,7 @@ def test_a_poisoned_entry_ends_visibly_and_its_neighbours_run(busy: Scene, name:
     assert reason or fate in (RAN, REFUSED), "it says why"
     done = {one.external_id for one in busy.ended(ExecutionState.COMPLETED)}
     assert {"before", "behind"} <= done
-    assert busy.history.queued() == [], "nothing is tried again for ever"
+    assert busy.history.queue.all() == [], "nothing is tried again for ever"
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -222,13 +222,13 @@ def test_a_failed_entry_counts_once_and_its_manifest_is_dead_lettered(busy: Scen
         busy.clock.advance(hours=2)
     busy.manage()
 
-    [letter] = busy.history.dead_letters()
+    [letter] = busy.history.dead_letters.awaiting()
     assert (letter.external_id, letter.failures) == ("poisoned", 3)
     last = busy.ended(ExecutionState.FAILED)[-1]
     assert last.failure is not None
     assert (last.failure.type, last.failure.step) == (FailureCode.NOT_DISPATCHABLE, "DispatchJobs")
     assert last.started_at is None
-    assert busy.history.queued() == []
+    assert busy.history.queue.all() == []
 
 
 def test_failures_of_entries_and_of_runs_are_counted_in_one_order(busy: Scene) -> None:
@@ -253,7 +253,7 @@ def test_an_entry_held_behind_a_failed_one_is_released(busy: Scene) -> None:
     busy.dispatch()
     busy.dispatch()
 
-    assert [one.entry_id for one in busy.history.executions() if one.failure is None] == [held]
+    assert [one.entry_id for one in busy.history.executions.all() if one.failure is None] == [held]
     assert (manifest_id, group_id) == busy.ids_of("poisoned")
 
 
@@ -264,13 +264,13 @@ def test_a_dead_letter_names_the_execution_that_retries_it(busy: Scene) -> None:
         busy.dispatch()
         busy.run()
     busy.manage()
-    [letter] = busy.history.dead_letters()
+    [letter] = busy.history.dead_letters.awaiting()
     with busy.store.writing() as tx:
         resolution.requeue(tx, [letter.id], None)
 
     busy.dispatch()
 
-    [again] = [one for one in busy.history.executions() if one.source == "requeue"]
+    [again] = [one for one in busy.history.executions.all() if one.source == "requeue"]
     with busy.store.reading() as tx:
         chosen = select(dead_letter.c.retry_execution_id)
         assert list(tx.connection.execute(chosen).scalars()) == [again.id]

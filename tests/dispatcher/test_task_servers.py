@@ -69,7 +69,7 @@ def begin(scene: Scene) -> None:
 
 
 def sent(scene: Scene) -> dict[str | None, str]:
-    return {one.external_id: one.task_server for one in scene.history.executions()}
+    return {one.external_id: one.task_server for one in scene.history.executions.all()}
 
 
 def published(scene: Scene, name: str, workflows: list[str], routing: Routing, slots: int) -> None:
@@ -125,7 +125,7 @@ def test_the_own_workers_never_claim_what_was_sent_elsewhere(scene: Scene, gpu: 
     dispatch(scene)
 
     assert [one.external_id for one in scene.claim()] == ["load-1"]
-    [waiting] = [one for one in scene.history.executions() if one.external_id == "train-1"]
+    [waiting] = [one for one in scene.history.executions.all() if one.external_id == "train-1"]
     assert (waiting.state, waiting.id) == (ExecutionState.PENDING, gpu.given[0])
 
 
@@ -141,14 +141,17 @@ def test_a_server_that_fails_gets_only_its_own_taken_back(scene: Scene, gpu: Inb
 
     dispatch(scene)
 
-    states = {one.external_id: str(one.state) for one in scene.history.executions()}
+    states = {one.external_id: str(one.state) for one in scene.history.executions.all()}
     assert states == {
         "train-1": "handed_back",
         "train-2": "handed_back",
         "load-1": "pending",
         "nightly-1": "pending",
     }
-    assert sorted(one.external_id or "" for one in scene.history.queued()) == ["train-1", "train-2"]
+    assert sorted(one.external_id or "" for one in scene.history.queue.all()) == [
+        "train-1",
+        "train-2",
+    ]
     [refused] = scene.events.named("dispatch.refused")
     assert (refused.fields["task_server"], refused.fields["count"]) == ("broken", 2)
     assert len(batch.given) == 1
@@ -164,7 +167,7 @@ def test_without_any_worker_of_its_own_the_rest_goes_elsewhere(scene: Scene, gpu
     dispatch(scene)
 
     assert sent(scene) == {"train-1": "gpu"}
-    assert [one.external_id for one in scene.history.queued()] == ["load-1"]
+    assert [one.external_id for one in scene.history.queue.all()] == ["load-1"]
 
 
 def test_busy_workers_hold_up_nothing_that_goes_elsewhere(scene: Scene, gpu: Inbox) -> None:
@@ -213,7 +216,7 @@ def test_limits_hold_over_all_servers_together(scene: Scene, gpu: Inbox) -> None
     dispatch(scene)
 
     assert len(gpu.given) == 1
-    assert len(scene.history.executions()) == 3
+    assert len(scene.history.executions.all()) == 3
     assert dispatch(scene).dispatched == ()
 
 
@@ -251,7 +254,7 @@ def test_what_another_application_sends_elsewhere_is_not_unknown(scene: Scene) -
     [lost] = scene.enqueue(NewEntry("train", Source.AD_HOC, "null"))
 
     assert live(45, with_dispatcher=True) == []
-    assert [one.id for one in scene.history.queued()] == [lost]
+    assert [one.id for one in scene.history.queue.all()] == [lost]
     assert live(25, with_dispatcher=False) == [lost]
 
 
@@ -270,7 +273,7 @@ def test_what_this_application_sends_elsewhere_may_wait_as_long_as_it_must(
         assert dispatch(scene).failed == ()
         scene.clock.advance(minutes=1)
 
-    assert [one.id for one in scene.history.queued()] == [waiting]
+    assert [one.id for one in scene.history.queue.all()] == [waiting]
 
 
 def test_what_a_server_lost_goes_stale_by_its_age_and_is_tried_again(

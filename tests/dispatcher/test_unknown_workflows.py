@@ -8,8 +8,8 @@ import pytest
 
 from headway import every
 from headway.dispatcher.cycle import DispatchResult
-from headway.dispatcher.faults import unknown_since
 from headway.domain.execution import ExecutionState, FailureCode
+from headway.domain.faults import unknown_since
 from headway.domain.work_queue import NewEntry, Source
 from tests.builders import START, Scene
 from tests.dispatcher.test_own_workers import alive, dispatch
@@ -39,11 +39,11 @@ def test_an_entry_waits_with_the_reason_and_fails_after_the_timeout(scene: Scene
     assert waiting[0].unknown == {"elsewhere": 1}
     [told] = scene.events.named("dispatcher.cycle")[:1]
     assert told.fields["reasons"] == {"no living server knows 'elsewhere'": 1}
-    assert [one.id for one in scene.history.queued()] == [lost]
+    assert [one.id for one in scene.history.queue.all()] == [lost]
 
     [last] = live(scene, 1, "work")
     assert last.failed == (lost,)
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
     [failed] = scene.ended(ExecutionState.FAILED)
     assert failed.failure is not None
     assert failed.failure.type == FailureCode.UNKNOWN_WORKFLOW
@@ -91,7 +91,7 @@ def test_it_ends_in_a_dead_letter_after_the_manifests_attempts(scene: Scene) -> 
         scene.clock.advance(hours=1)
     scene.manage()
 
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert (letter.external_id, letter.failures) == ("load", 2)
 
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.builders import Scene
+from tests.databases import database_url, postgres_url, sqlite_url
+
+__all__ = ["database_url", "postgres_url", "sqlite_url"]
 
 
 @pytest.fixture

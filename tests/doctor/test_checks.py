@@ -377,7 +377,7 @@ def test_what_can_be_repaired_is_and_all_is_green_afterwards(scene: Scene, case:
 def test_an_orphan_is_queued_again(scene: Scene) -> None:
     an_orphan(scene)
     examine(scene, fix=True)
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
     [ended] = scene.ended(ExecutionState.FAILED)
     assert ended.failure is not None
     assert ended.failure.type == "WorkerLost"
@@ -397,14 +397,14 @@ def test_a_buried_servers_runs_start_again_in_the_same_repair(scene: Scene) -> N
     scene.clock.advance(hours=1)
     report = examine(scene, fix=True)
     assert dict(report.repaired) == {"unburied-servers": 1, "orphans": 1}
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
 
 
 def test_of_what_is_queued_twice_the_older_one_stays(scene: Scene) -> None:
     an_entry_twice(scene)
     report = examine(scene, fix=True)
     assert dict(report.repaired) == {"queued-twice": 1, "broken-indexes": 1}
-    assert [one.id for one in scene.history.queued()] == [1]
+    assert [one.id for one in scene.history.queue.all()] == [1]
 
 
 def test_no_activation_is_cancelled_for_it_has_an_input_of_its_own(scene: Scene) -> None:
@@ -419,7 +419,7 @@ def test_no_activation_is_cancelled_for_it_has_an_input_of_its_own(scene: Scene)
     report = examine(scene, fix=True)
     assert dict(report.repaired) == {}
     assert {"queued-twice", "broken-indexes"} <= {one.check for one in report.findings}
-    assert [one.input for one in scene.history.queued()] == ["1", "2"]
+    assert [one.input for one in scene.history.queue.all()] == ["1", "2"]
     scene.dispatch()
     scene.run()
     assert dict(examine(scene, fix=True).repaired) == {"broken-indexes": 1}
@@ -431,7 +431,7 @@ def test_a_sleeper_is_woken_and_runs(scene: Scene) -> None:
     examine(scene, fix=True)
     scene.clock.advance(hours=1)
     scene.manage()
-    assert sorted(filter(None, names(scene.history.queued()))) == ["load", "other"]
+    assert sorted(filter(None, names(scene.history.queue.all()))) == ["load", "other"]
 
 
 def test_ids_that_were_set_back_rise_again(scene: Scene) -> None:
@@ -444,17 +444,17 @@ def test_a_manifest_settled_ahead_runs_at_its_next_occurrence(scene: Scene) -> N
     settled_in_the_future(scene)
     examine(scene, fix=True)
     scene.manage()
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
     scene.clock.advance(hours=1)
     scene.manage()
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
 
 
 def test_a_manifest_without_state_runs_again(scene: Scene) -> None:
     no_state(scene)
     examine(scene, fix=True)
     scene.manage()
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
 
 
 def test_unreadable_notes_of_a_run_are_cleared_so_that_it_can_end(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.domain.declaration import Declaration, declared_manifest, declared_manifests
 from headway.domain.exclusion_kinds import Days
-from headway.domain.manifest import Group, Manifest, WhenBusy
+from headway.domain.manifest import Group, Manifest, Terms, WhenBusy
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, cron, every, once
 from headway.domain.time_options import TimeOptions
@@ -39,8 +39,17 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "allow_overlap": st.booleans(),
     "batch": st.sampled_from([None, "load"]),
 }
-manifests = st.lists(st.fixed_dictionaries(FIELDS), max_size=6).map(
-    lambda each: [Manifest(**fields) for fields in each]
+OWN = ("external_id", "input", "parents")
+TERMS = st.fixed_dictionaries({name: FIELDS[name] for name in FIELDS if name not in OWN}).map(
+    lambda fields: Terms(**fields)
+)
+OF_ONE_BATCH = st.tuples(TERMS, st.lists(st.tuples(*(FIELDS[name] for name in OWN)), max_size=4))
+manifests = st.lists(OF_ONE_BATCH, max_size=4).map(
+    lambda batches: [
+        Manifest(external_id, input, terms, parents)
+        for terms, items in batches
+        for external_id, input, parents in items
+    ]
 )
 
 
@@ -62,7 +71,7 @@ def test_manifests_are_told_the_same_alone_and_among_others(some: list[Manifest]
 
 def test_the_text_of_a_manifest_does_not_change_between_versions() -> None:
     """It is compared with what an earlier version stored: another text rewrites every row."""
-    load = Manifest("load", "work", '{"a":1}', "dict", every(hours=1), Group("etl"))
+    load = Manifest("load", '{"a":1}', Terms("work", "dict", every(hours=1), Group("etl")))
     assert declared_manifest(load) == (
         '{"batch":null,"enabled":true,"external_id":"load","group":"etl","input":"{\\"a\\":1}",'
         '"input_type":"dict","join":"all","kind":"interval","max_retries":null,"parents":[],'

@@ -11,7 +11,7 @@ import pytest
 from headway.domain.declaration import Declaration, declared_group, declared_manifest
 from headway.domain.exclusions import exclude
 from headway.domain.field_changes import VALUE_LIMIT, FieldChange, differences, shortened
-from headway.domain.manifest import Group, Manifest
+from headway.domain.manifest import Group, Manifest, Terms
 from headway.domain.plan import (
     Change,
     GroupChange,
@@ -31,14 +31,14 @@ LATER = datetime(2031, 1, 1, tzinfo=UTC)
 
 
 def a_manifest(external_id: str = "extract", **changes: Any) -> Manifest:
-    fields: dict[str, Any] = {
+    terms: dict[str, Any] = {
         "workflow": "work",
-        "input": "null",
         "input_type": "None",
         "schedule": every(hours=1),
         "group": Group("etl"),
-    }
-    return Manifest(external_id, **fields | changes)
+    } | changes
+    input, parents = terms.pop("input", "null"), terms.pop("parents", ())
+    return Manifest(external_id, input, Terms(**terms), parents)
 
 
 def wanted(*items: Manifest, groups: tuple[Group, ...] = ()) -> Declaration:

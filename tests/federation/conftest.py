@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.databases import database_url, postgres_url, sqlite_url
 from tests.federation.azolla import Azolla
+
+__all__ = ["database_url", "postgres_url", "sqlite_url"]
 
 
 @pytest.fixture

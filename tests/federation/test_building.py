@@ -110,7 +110,7 @@ def test_what_a_builder_does_wrong_is_told_to_a_person(
 
     order = ordered(azolla)
     azolla.execute()
-    assert azolla.history.executions()[0].state is ExecutionState.COMPLETED
+    assert azolla.history.executions.all()[0].state is ExecutionState.COMPLETED
     assert results(azolla) == ALL | {"session_manifest": 0}
     record = azolla.only(tables.run_record)
     assert (record["work_order_id"], record["gate_result"]) == (order, "FAIL")
@@ -214,9 +214,9 @@ def test_while_somebody_else_executes_it_a_run_comes_again_later(azolla: Azolla)
     with pytest.raises(RetryAfter, match="somebody else executes"):
         go(azolla, order, 7)
     azolla.execute()
-    [failed] = azolla.history.executions()
+    [failed] = azolla.history.executions.all()
     assert failed.state is ExecutionState.FAILED
-    [again] = azolla.history.queued()
+    [again] = azolla.history.queue.all()
     assert again.workflow == WORKFLOW
     assert results(azolla) == {"output_bundle": 0, "run_record": 0, "session_manifest": 0}
 
@@ -233,7 +233,7 @@ def test_what_nobody_executes_any_more_is_given_up_and_the_line_goes_on(azolla: 
     azolla.dispatch()
     with azolla.store.writing() as tx:
         assert give_up_abandoned(tx, "its run was lost") == [], "it is about to run"
-    [one] = azolla.history.executions()
+    [one] = azolla.history.executions.all()
     azolla.app.cancel(execution=one.id)
     azolla.request()
     assert azolla.worker().run_once().processed, "the worker has given it up"

@@ -187,7 +187,7 @@ def test_from_workorder_to_page(flow: Flow) -> None:
     for _ in STEPS:
         flow.step()
     azolla.execute()
-    assert azolla.history.executions()[0].state is ExecutionState.COMPLETED
+    assert azolla.history.executions.all()[0].state is ExecutionState.COMPLETED
 
     order_id = ids.workorder_of(event_id)
     assert azolla.only(tables.workorder)["status"] == "EXECUTED"

@@ -203,7 +203,7 @@ def test_what_was_settled_and_earlier_pages_are_not_on_the_next_page(azolla: Azo
     azolla.manage()
     azolla.request()
     first = page_of(azolla)
-    [letter] = azolla.history.dead_letters()
+    [letter] = azolla.history.dead_letters.awaiting()
     assert f"1. {OWN}: look at dead letter {letter.id} of load-users" in first
     azolla.app.dead_letters.acknowledge(letter.id, "known")
     azolla.request()

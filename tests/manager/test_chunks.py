@@ -49,7 +49,7 @@ def test_what_one_cycle_left_over_is_queued_without_waiting_for_the_next_poll(
         service = Service(app, {Role.MANAGER}, Store(database_url, durable=False))
         service.start()
         try:
-            eventually(lambda: len(scene.history.queued()) == MANY)
+            eventually(lambda: len(scene.history.queue.all()) == MANY)
         finally:
             service.stop()
         queued = [one.fields["queued"] for one in cycles.named("manager.cycle")]
@@ -114,7 +114,7 @@ def test_a_chunk_killed_by_a_timeout_is_half_as_large_next_time(
         with pytest.raises(Exception) as killed:
             manager.run_once()
     assert isinstance(killed.value, StepFailed) and ended_by_timeout(killed.value)
-    assert crowded.history.queued() == [], "it was rolled back wholly"
+    assert crowded.history.queue.all() == [], "it was rolled back wholly"
 
     assert [manager.run_once().queued for _ in range(5)] == [500, 600, 700, 700, 0]
 

@@ -157,7 +157,7 @@ def test_skipped_manifests_take_no_place() -> None:
 
 
 def queued_by_group(scene: Scene) -> Counter[str | None]:
-    return Counter(entry.group_name for entry in scene.history.queued())
+    return Counter(entry.group_name for entry in scene.history.queue.all())
 
 
 def a_manager(scene: Scene) -> ManifestManager:

@@ -9,7 +9,8 @@ from sqlalchemy import update
 from headway import Group, cron, every
 from headway.config import Settings
 from headway.domain.manifest import ManifestDispatchView
-from headway.manager.decide import Verdict, decide, held_by
+from headway.domain.readiness import held_by
+from headway.manager.decide import Verdict, decide
 from headway.store.tables import manifest
 from tests.builders import START, Scene, reasons
 
@@ -50,7 +51,7 @@ def test_each_guard_alone_holds_a_due_manifest(
     view = ManifestDispatchView(**(VIEW | changes))
 
     assert held_by(view, dead_lettered) == reason
-    decision = decide(view, dead_lettered, START, Settings())
+    decision = decide(view, dead_lettered, START, Settings().manifest_defaults)
     assert (decision.verdict, decision.reason) == (Verdict.SKIP, reason)
     assert decision.wake_at is None, "whatever lifts the guard wakes it"
 
@@ -59,14 +60,16 @@ def test_without_a_guard_a_due_manifest_is_queued() -> None:
     view = ManifestDispatchView(**VIEW)
 
     assert held_by(view, []) is None
-    decision = decide(view, [], START, Settings())
+    decision = decide(view, [], START, Settings().manifest_defaults)
     assert (decision.verdict, decision.reason) == (Verdict.QUEUE, "first run")
 
 
 def test_a_manifest_switched_off_is_held_like_one_of_a_disabled_group() -> None:
     view = ManifestDispatchView(**(VIEW | {"enabled": False}))
 
-    assert decide(view, [], START, Settings()).reason == "the manifest is disabled"
+    assert (
+        decide(view, [], START, Settings().manifest_defaults).reason == "the manifest is disabled"
+    )
 
 
 def test_another_manifest_dead_lettered_this_cycle_holds_nobody_else() -> None:
@@ -95,7 +98,7 @@ def test_group_disabled(scene: Scene) -> None:
 
     assert (result.candidates, result.queued) == (1, 0)
     assert reasons(result) == {"load-users": "group 'users' is disabled"}
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_just_dead_lettered_in_this_cycle(scene: Scene) -> None:
@@ -121,7 +124,7 @@ def test_awaiting_dead_letter(scene: Scene) -> None:
 
     assert reasons(result) == {"load-users": "a dead letter awaits intervention"}
     assert (result.dead_lettered, result.queued) == (0, 0)
-    assert len(scene.history.dead_letters()) == 1, "never two for one manifest"
+    assert len(scene.history.dead_letters.awaiting()) == 1, "never two for one manifest"
 
 
 def test_queued_entry(scene: Scene) -> None:
@@ -133,7 +136,7 @@ def test_queued_entry(scene: Scene) -> None:
 
     assert reasons(result) == {"load-users": "already queued"}
     assert result.skipped == {"already queued": 1}
-    assert len(scene.history.queued()) == 1
+    assert len(scene.history.queue.all()) == 1
 
 
 def test_pending_execution(scene: Scene) -> None:
@@ -143,7 +146,7 @@ def test_pending_execution(scene: Scene) -> None:
     scene.wake("load-users")
 
     assert reasons(scene.manage()) == {"load-users": "already running"}
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_in_progress_execution(scene: Scene) -> None:
@@ -154,7 +157,7 @@ def test_in_progress_execution(scene: Scene) -> None:
     scene.wake("load-users")
 
     assert reasons(scene.manage()) == {"load-users": "already running"}
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 # The same guards for every kind of manifest
@@ -238,7 +241,7 @@ def test_the_guards_hold_every_kind_of_manifest(scene: Scene, kind: str, guard: 
     arrange, flags, reason = ARRANGED[guard]
     make_due(scene, kind)
     arrange(scene, kind)
-    before = scene.history.queued()
+    before = scene.history.queue.all()
     scene.wake("load-users")
 
     result = scene.manage()
@@ -246,7 +249,7 @@ def test_the_guards_hold_every_kind_of_manifest(scene: Scene, kind: str, guard: 
     assert reasons(result)["load-users"] == reason
     [view] = [one.view for one in result.decisions if one.view.external_id == "load-users"]
     assert {name: getattr(view, name) for name in flags} == flags
-    assert (result.queued, scene.history.queued()) == (0, before)
+    assert (result.queued, scene.history.queue.all()) == (0, before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -254,7 +257,7 @@ def test_without_a_guard_every_kind_is_queued(scene: Scene, kind: str) -> None:
     make_due(scene, kind)
 
     assert scene.manage().queued == 1
-    assert [entry.external_id for entry in scene.history.queued()] == ["load-users"]
+    assert [entry.external_id for entry in scene.history.queue.all()] == ["load-users"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -279,7 +282,7 @@ def test_a_held_manifest_holds_up_no_other(scene: Scene) -> None:
     result = scene.manage()
 
     assert reasons(result) == {"held": "group 'off' is disabled", "free": "first run"}
-    assert [entry.external_id for entry in scene.history.queued()] == ["free"]
+    assert [entry.external_id for entry in scene.history.queue.all()] == ["free"]
 
 
 def test_a_row_that_cannot_be_read_holds_up_itself_and_nothing_else(scene: Scene) -> None:
@@ -292,5 +295,5 @@ def test_a_row_that_cannot_be_read_holds_up_itself_and_nothing_else(scene: Scene
 
     result = scene.manage()
 
-    assert [entry.external_id for entry in scene.history.queued()] == ["sound"]
+    assert [entry.external_id for entry in scene.history.queue.all()] == ["sound"]
     assert reasons(result)["edited"].startswith("its row cannot be read: time zone 'Mars/Olympus'")

@@ -9,6 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from threading import Barrier
 from typing import Any
@@ -21,7 +22,8 @@ from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.manager.decide import Verdict
 from headway.service import Service
 from headway.store import engine, manifests, wakes, work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.tables import manifest, manifest_state
 from headway.store.transaction import Transaction
 from headway.wakeups import Role
@@ -40,7 +42,7 @@ def declare(scene: Scene, count: int = MANY) -> None:
 
 
 def queued_once(scene: Scene) -> bool:
-    counts = Counter(names(scene.history.queued()))
+    counts = Counter(names(scene.history.queue.all()))
     return counts == {f"load-{number}": 1 for number in range(MANY)}
 
 
@@ -196,14 +198,17 @@ def test_nobody_sees_anything_of_a_cycle_before_all_of_it(
 
     def look(tx: Transaction, times: Any) -> None:
         settle(tx, times)
-        seen.append((len(scene.history.queued()), len(scene.history.dead_letters())))
+        seen.append((len(scene.history.queue.all()), len(scene.history.dead_letters.awaiting())))
 
     monkeypatch.setattr(wakes, "settle", look)
     result = scene.manage()
 
     assert (result.queued, result.dead_lettered) == (MANY - 1, 1)
     assert seen == [(0, 0)]
-    assert (len(scene.history.queued()), len(scene.history.dead_letters())) == (MANY - 1, 1)
+    assert (len(scene.history.queue.all()), len(scene.history.dead_letters.awaiting())) == (
+        MANY - 1,
+        1,
+    )
 
 
 @pytest.mark.story(26)
@@ -229,7 +234,7 @@ def test_without_the_lock_a_second_manager_finds_the_rows_taken(
     scene, second = on_postgresql
     scene.configure(max_active_jobs=None)
     declare(scene)
-    monkeypatch.setattr(engine, "_try_lock", lambda *arguments: True)
+    monkeypatch.setattr(engine, "_try_lock", lambda *arguments: datetime.now(UTC))
     for _ in range(ROUNDS):
         both = at_once(scene.manage, partial(scene.manage, second))
         assert all(result.led for result in both)
@@ -259,7 +264,7 @@ def test_where_two_managers_both_see_not_queued_the_index_keeps_the_second_entry
         return views
 
     with monkeypatch.context() as bypassed:
-        bypassed.setattr(engine, "_try_lock", lambda *arguments: True)
+        bypassed.setattr(engine, "_try_lock", lambda *arguments: datetime.now(UTC))
         bypassed.setattr(manifests, "due_candidates", all_unlocked)
         bypassed.setattr(manifests, "load_views", look_together)
         both = at_once(scene.manage, partial(scene.manage, second))

@@ -57,7 +57,7 @@ def test_it_waits_in_the_queue_like_all_others_and_goes_on_when_it_has_left(scen
     scene.manage()
     scene.clock.advance(minutes=12)
     scene.manage()
-    assert len([one for one in scene.history.queued() if one.external_id == "free"]) == 1
+    assert len([one for one in scene.history.queue.all() if one.external_id == "free"]) == 1
 
     scene.dispatch()
     go_on(scene)

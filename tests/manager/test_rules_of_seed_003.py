@@ -28,7 +28,8 @@ from headway.manager.load import load_manifests
 from headway.manager.queue import determine_jobs_to_queue
 from headway.manager.state import ManagerEnv, ManagerState
 from headway.store import work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.tables import dead_letter, execution_history
 from headway.store.tables import work_queue as queue_table
 from headway.store.transaction import Transaction
@@ -77,8 +78,10 @@ def test_the_manager_queues_what_is_due_and_dispatches_nothing(scene: Scene) -> 
 
     assert [scene.manage().queued for _ in range(3)] == [1, 0, 0]
 
-    assert names(scene.history.queued()) == ["load"]
-    assert scene.history.executions() == [], "neither a run of the job nor one of the manager's own"
+    assert names(scene.history.queue.all()) == ["load"]
+    assert scene.history.executions.all() == [], (
+        "neither a run of the job nor one of the manager's own"
+    )
     assert len(scene.dispatch().dispatched) == 1
 
 
@@ -102,9 +105,9 @@ def test_schedule_trigger_rerun_and_requeue_all_go_through_the_queue(scene: Scen
     runtime.dead_letters.requeue_all()
     runtime.enqueue("work")
 
-    before = scene.history.executions()
+    before = scene.history.executions.all()
     assert [one.state for one in before] == [FAILED], "asking starts nothing"
-    waiting = {(one.id, one.source) for one in scene.history.queued()}
+    waiting = {(one.id, one.source) for one in scene.history.queue.all()}
     assert {source for _, source in waiting} == {
         Source.SCHEDULE,
         Source.TRIGGER,
@@ -116,7 +119,7 @@ def test_schedule_trigger_rerun_and_requeue_all_go_through_the_queue(scene: Scen
         scene.run()
     ran = scene.ended(ExecutionState.COMPLETED)
     assert {(one.entry_id, one.source) for one in ran} == waiting
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 # LoadManifests
@@ -357,11 +360,11 @@ def test_a_dead_letter_comes_with_the_failure_that_reaches_max_retries(
 ) -> None:
     declare(scene, max_retries=max_retries)
     for _ in range(max_retries):
-        assert scene.history.dead_letters() == []
+        assert scene.history.dead_letters.awaiting() == []
         fail(scene)
     assert scene.manage().dead_lettered == 1
 
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert (letter.status, letter.failures) == ("awaiting_intervention", max_retries)
 
 
@@ -401,7 +404,7 @@ def test_failures_are_counted_anew_once_a_dead_letter_is_resolved(
     assert (result.dead_lettered, view_of(result).failed_count) == (0, 1)
     fail(scene)
     assert scene.manage().dead_lettered == 1
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert letter.failures == 2
 
 
@@ -415,7 +418,7 @@ def test_one_failure_a_month_never_makes_a_dead_letter(scene: Scene) -> None:
         scene.clock.advance(days=30)
 
     assert len(scene.ended(FAILED)) == 12
-    assert scene.history.dead_letters() == []
+    assert scene.history.dead_letters.awaiting() == []
 
 
 # DetermineJobsToQueue
@@ -453,8 +456,8 @@ def test_a_dormant_dependent_is_never_due_whatever_wakes_it(scene: Scene) -> Non
         assert reasons(result)["dormant"] == "dormant: runs only when its parent activates it"
         scene.clock.advance(hours=1)
 
-    assert {one.external_id for one in scene.history.executions()} == {"extract"}
-    assert scene.history.queued() == []
+    assert {one.external_id for one in scene.history.executions.all()} == {"extract"}
+    assert scene.history.queue.all() == []
 
 
 @pytest.mark.story(22)
@@ -465,10 +468,10 @@ def test_a_parents_success_counts_although_its_record_is_gone(scene: Scene) -> N
     scene.cycle()
     with scene.store.writing() as tx:
         tx.connection.execute(delete(execution_history))
-    assert scene.history.executions() == []
+    assert scene.history.executions.all() == []
 
     assert reasons(scene.manage())["load"] == "new success of 'extract'"
-    assert names(scene.history.queued()) == ["load"]
+    assert names(scene.history.queue.all()) == ["load"]
 
 
 def test_a_due_manifest_is_queued_however_full_everything_is(scene: Scene) -> None:
@@ -505,10 +508,11 @@ def test_a_cron_of_every_second_with_do_nothing_fires_after_any_outage(
     monkeypatch.setattr(wall_clock, "CronSim", CountingCronSim)
     for outage in (timedelta(days=2), timedelta(days=30)):
         scene.clock.now += outage
+        wall_clock._match.cache_clear()  # nobody has walked here before
         CountingCronSim.steps = 0
         assert scene.manage().queued == 1
         assert 0 < CountingCronSim.steps < 100
-        [entry] = scene.history.queued()
+        [entry] = scene.history.queue.all()
         assert entry.scheduled_for == scene.clock.now
         scene.dispatch()
         scene.run()

@@ -68,10 +68,10 @@ def test_a_run_beyond_the_default_timeout_is_flagged_once_and_told_to_this_serve
     scene.clock.advance(seconds=1)
     assert [manager.run_once().cancelled for _ in range(2)] == [1, 0]
 
-    [running] = scene.history.executions()
+    [running] = scene.history.executions.all()
     assert running.cancel_requested and running.state is ExecutionState.IN_PROGRESS
     assert told == [running.id]
-    assert scene.history.dead_letters() == []
+    assert scene.history.dead_letters.awaiting() == []
 
 
 def test_a_manifests_own_timeout_wins(scene: Scene) -> None:
@@ -81,8 +81,8 @@ def test_a_manifests_own_timeout_wins(scene: Scene) -> None:
     scene.clock.advance(minutes=30)
 
     assert scene.manage().cancelled == 1
-    assert [one.cancel_requested for one in scene.history.executions("short")] == [True]
-    assert [one.cancel_requested for one in scene.history.executions("long")] == [False]
+    assert [one.cancel_requested for one in scene.history.executions.all("short")] == [True]
+    assert [one.cancel_requested for one in scene.history.executions.all("long")] == [False]
 
 
 def test_waiting_in_the_queue_never_counts_against_the_timeout(scene: Scene) -> None:
@@ -199,7 +199,7 @@ def test_workers_that_do_not_know_a_workflow_do_not_keep_what_waits_for_it(scene
     scene.pending("work")
     serve(scene)
     scene.claim()
-    assert [one.workflow for one in scene.history.executions()] == ["unheard-of", "work"]
+    assert [one.workflow for one in scene.history.executions.all()] == ["unheard-of", "work"]
     assert scene.manage().reaped_pending == 1
     assert [one.workflow for one in scene.ended(FAILED)] == ["unheard-of"]
 
@@ -215,7 +215,7 @@ def test_stale_pending_dead_letters_in_the_same_cycle(scene: Scene) -> None:
 
     assert (result.reaped_pending, result.dead_lettered, result.queued) == (1, 1, 0)
     assert reasons(result) == {"load-users": "dead-lettered in this cycle"}
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert (letter.failures, letter.dead_lettered_at) == (1, scene.clock.now)
 
 
@@ -237,7 +237,7 @@ def test_a_reaped_run_below_max_retries_is_queued_again_in_the_same_cycle(scene:
     result = scene.manage()
 
     assert (result.reaped_in_progress, result.dead_lettered, result.queued) == (1, 0, 1)
-    assert names(scene.history.queued()) == ["load-users"]
+    assert names(scene.history.queue.all()) == ["load-users"]
 
 
 # ReapFailedJobs
@@ -251,7 +251,7 @@ def test_three_failures_in_a_row_dead_letter_by_default(scene: Scene) -> None:
     result = scene.manage()
 
     assert (result.dead_lettered, result.queued) == (1, 0)
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert letter.failures == 3
     assert letter.reason == "max retries exceeded: 3 failures, at most 3 allowed"
     assert [event.fields for event in scene.events.named("manifest.dead_lettered")] == [
@@ -273,7 +273,7 @@ def test_failures_are_counted_since_the_last_success(scene: Scene) -> None:
         assert scene.run().ended == {ExecutionState.COMPLETED: 1}
         scene.clock.advance(hours=2)
 
-    assert scene.history.dead_letters() == []
+    assert scene.history.dead_letters.awaiting() == []
     assert {one.attempt for one in scene.ended(ExecutionState.COMPLETED)} == {3}
 
 
@@ -281,10 +281,10 @@ def test_max_retries_0_never_dead_letters_what_did_not_fail(scene: Scene) -> Non
     """W5: nought failures are not too many."""
     declare(scene, max_retries=0)
 
-    assert (scene.manage().dead_lettered, len(scene.history.queued())) == (0, 1)
+    assert (scene.manage().dead_lettered, len(scene.history.queue.all())) == (0, 1)
     scene.dispatch()
     scene.run()
-    assert scene.history.dead_letters() == []
+    assert scene.history.dead_letters.awaiting() == []
 
     scene.clock.advance(hours=1)
     fail_once(scene)
@@ -314,7 +314,7 @@ def test_a_failed_run_is_queued_again_after_5_then_10_minutes(scene: Scene) -> N
     scene.cycle()
     for _ in range(6):
         result = scene.manage()
-        [entry] = scene.history.queued()
+        [entry] = scene.history.queue.all()
         assert entry.scheduled_at is not None
         waits.append((entry.scheduled_at - scene.clock.now) / timedelta(minutes=1))
         assert reasons(result)["load-users"].startswith(f"retry {len(waits)} after")
@@ -335,7 +335,7 @@ def test_an_entry_carries_what_the_manifest_says(scene: Scene) -> None:
     scene.apply()
     scene.manage()
 
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     assert (entry.workflow, entry.input, entry.group_name) == ("load", '"users"', "users")
     assert (entry.source, entry.priority) == ("schedule", 7), "the group's priority, not its own"
     assert (entry.scheduled_at, entry.scheduled_for, entry.created_at) == (None, START, START)
@@ -377,7 +377,7 @@ def test_one_bad_entry_never_costs_the_others(scene: Scene) -> None:
 
     assert scene.manage().queued == 9
 
-    assert "load-3" not in names(scene.history.queued())
+    assert "load-3" not in names(scene.history.queue.all())
     [refused] = scene.events.named("manifest.refused")
     assert refused.fields["external_id"] == "load-3" and "cursed" in refused.fields["error"]
     assert scene.manifest("load-3").wake_at == START + timedelta(minutes=1), "it is tried again"
@@ -436,7 +436,7 @@ def test_a_failed_trigger_does_not_put_off_the_next_scheduled_run(scene: Scene) 
 
     scene.clock.advance(minutes=59)
     assert "due since" in reasons(scene.manage())["load-users"]
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     assert entry.scheduled_at is None
 
 
@@ -449,7 +449,7 @@ def test_the_wait_before_a_retry_counts_from_the_failure(scene: Scene) -> None:
     scene.clock.advance(minutes=3)
     scene.manage()
 
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     assert entry.scheduled_at == failed_at + timedelta(minutes=5)
 
 

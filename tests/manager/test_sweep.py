@@ -12,7 +12,7 @@ from headway import cron, every
 from headway.manager import sweep as sweep_module
 from headway.manager.sweep import Sweep, Swept
 from headway.manager.time_rules import time_rules
-from headway.store.engine import Lock
+from headway.store.locks import Lock
 from headway.store.tables import manifest, manifest_state, wake
 from headway.store.transaction import Transaction
 from tests.builders import START, Scene, names
@@ -51,12 +51,12 @@ def test_a_manifest_that_would_sleep_for_ever_is_woken(scene: Scene) -> None:
     edit(scene, wake_at=None)
     scene.clock.advance(hours=1)
     scene.manage()
-    assert names(scene.history.queued()) == ["load-0", "load-2"]
+    assert names(scene.history.queue.all()) == ["load-0", "load-2"]
 
     assert sweep(scene).run_once().woken == ("load-1",)
 
     scene.manage()
-    assert sorted(filter(None, names(scene.history.queued()))) == ["load-0", "load-1", "load-2"]
+    assert sorted(filter(None, names(scene.history.queue.all()))) == ["load-0", "load-1", "load-2"]
 
 
 def test_a_manifest_that_would_wake_too_late_is_woken(scene: Scene) -> None:

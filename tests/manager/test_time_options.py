@@ -66,7 +66,7 @@ def test_do_nothing_fires_only_within_the_threshold_after_a_boundary(
     run(scene, at("10:00"))
     assert ran_for(scene) == ["10:00"]
     assert reason in str(looked_at(scene, at(moment)))
-    assert [one.scheduled_for for one in scene.history.queued()] == [at("13:00")] * queued
+    assert [one.scheduled_for for one in scene.history.queue.all()] == [at("13:00")] * queued
 
 
 def test_after_a_missed_time_the_next_one_runs(scene: Scene) -> None:
@@ -148,7 +148,7 @@ def test_a_redeployment_does_not_put_the_first_occurrence_off(scene: Scene) -> N
     scene.app.schedule("work", "another")
     declare(scene, every(hours=1), first_run="at_first_occurrence", max_retries=7)
     assert looked_at(scene, at("11:00")) is not None
-    assert scene.history.queued()[0].scheduled_for == at("11:00")
+    assert scene.history.queue.all()[0].scheduled_for == at("11:00")
 
 
 # Variance
@@ -226,7 +226,7 @@ def test_a_manifest_has_its_own_retry_policy(scene: Scene) -> None:
     for _ in range(4):
         scene.cycle()
         scene.manage()
-        [entry] = scene.history.queued()
+        [entry] = scene.history.queue.all()
         assert entry.scheduled_at is not None
         waits.append(entry.scheduled_at - scene.clock.now)
         scene.clock.now = entry.scheduled_at
@@ -270,7 +270,7 @@ def test_what_was_queued_before_an_exclusion_does_not_start_inside_it(
     result = scene.dispatch()
     assert result.dispatched == ()
     assert result.due_in == timedelta(hours=7, minutes=59), "it is known when to look again"
-    [waiting] = scene.history.queued()
+    [waiting] = scene.history.queue.all()
     assert waiting.scheduled_at == at("06:00", day=8)
     scene.clock.now = at("06:00", day=8)
     assert len(scene.dispatch().dispatched) == 1
@@ -285,7 +285,7 @@ def test_an_exclusion_at_dispatch_is_read_on_the_manifests_own_clock(scene: Scen
     assert looked_at(scene, at("20:59")) == "first run"
     scene.clock.now = at("21:00")  # 22:00 in Berlin
     assert scene.dispatch().dispatched == ()
-    assert scene.history.queued()[0].scheduled_at == at("05:00", day=8)
+    assert scene.history.queue.all()[0].scheduled_at == at("05:00", day=8)
 
 
 def test_a_retry_does_not_start_inside_an_exclusion(scene: Scene) -> None:
@@ -296,7 +296,7 @@ def test_a_retry_does_not_start_inside_an_exclusion(scene: Scene) -> None:
     run(scene, at("21:58"))
     scene.failing = set()
     scene.manage()
-    assert scene.history.queued()[0].scheduled_at == at("22:03")
+    assert scene.history.queue.all()[0].scheduled_at == at("22:03")
     run(scene, at("22:03"))
     assert ran_for(scene) == []
     run(scene, at("06:00", day=8))
@@ -338,7 +338,7 @@ def test_exclusions_that_cannot_be_read_put_the_entry_off(scene: Scene) -> None:
     with scene.store.writing() as tx:
         tx.connection.execute(update(manifest).values(exclusions="[{}]"))
     assert scene.dispatch().dispatched == ()
-    assert scene.history.queued()[0].scheduled_at == at("11:00")
+    assert scene.history.queue.all()[0].scheduled_at == at("11:00")
 
 
 def test_do_nothing_does_not_swallow_the_retry_of_a_long_run(scene: Scene) -> None:

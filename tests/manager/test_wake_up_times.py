@@ -8,7 +8,8 @@ import pytest
 from headway import Group, cron, every, once
 from headway.domain.execution import ExecutionState
 from headway.store import work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from tests.builders import START, Scene, names, reasons
 
 
@@ -23,7 +24,7 @@ def run_times(scene: Scene, hours: int, step: timedelta = timedelta(minutes=10))
     while scene.clock.now < until:
         scene.cycle()
         scene.clock.now += step
-    ran = scene.history.executions("load-users", states=[ExecutionState.COMPLETED])
+    ran = scene.history.executions.all("load-users", states=[ExecutionState.COMPLETED])
     return [one.started_at for one in ran if one.started_at]
 
 
@@ -63,7 +64,7 @@ def test_once_that_fails_is_tried_again(scene: Scene) -> None:
     scene.dispatch()
     scene.run()
 
-    states = [one.state for one in scene.history.executions()]
+    states = [one.state for one in scene.history.executions.all()]
     assert states == [ExecutionState.FAILED, ExecutionState.COMPLETED]
 
 
@@ -105,7 +106,7 @@ def test_a_queued_and_then_running_manifest_sleeps_until_its_run_ends(scene: Sce
     scene.clock.advance(hours=2)
     scene.manage()
     assert len(scene.ended(ExecutionState.FAILED)) == 1, "the stale reaper ended it"
-    assert names(scene.history.queued()) == ["load-users"], "and the end woke its manifest"
+    assert names(scene.history.queue.all()) == ["load-users"], "and the end woke its manifest"
 
 
 def test_a_finished_run_wakes_its_manifest(scene: Scene) -> None:
@@ -129,7 +130,7 @@ def test_a_group_enabled_by_a_changed_declaration_wakes_its_manifests(scene: Sce
     declare(scene, every(hours=1), group=Group("users"))
 
     assert reasons(scene.manage()) == {"load-users": "first run"}
-    assert names(scene.history.queued()) == ["load-users"]
+    assert names(scene.history.queue.all()) == ["load-users"]
 
 
 def test_a_manifest_enabled_by_a_changed_declaration_is_woken(scene: Scene) -> None:
@@ -164,7 +165,7 @@ def test_a_manifest_no_longer_declared_sleeps_for_good(scene: Scene) -> None:
     scene.apply()
     scene.clock.advance(days=1)
 
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
     assert (scene.manage().queued, scene.manage().candidates) == (0, 0)
 
 
@@ -177,7 +178,7 @@ def test_a_cycle_that_fails_rolls_back_wholly(
     scene.manage()
     scene.dispatch()
     scene.clock.advance(minutes=21)
-    before = (scene.history.executions(), scene.history.manifests())
+    before = (scene.history.executions.all(), scene.history.manifests.all())
 
     def break_down(*arguments: object) -> None:
         raise ConnectionError("the cable is out")
@@ -187,8 +188,8 @@ def test_a_cycle_that_fails_rolls_back_wholly(
         with pytest.raises(Exception) as failed:
             scene.manage()
     assert isinstance(failed.value.__cause__, ConnectionError)
-    assert (scene.history.executions(), scene.history.manifests()) == before
-    assert scene.history.dead_letters() == []
+    assert (scene.history.executions.all(), scene.history.manifests.all()) == before
+    assert scene.history.dead_letters.awaiting() == []
 
     healed = scene.manage()
     assert (healed.reaped_pending, healed.dead_lettered, healed.queued) == (2, 1, 1)
@@ -202,7 +203,7 @@ def test_a_second_leader_does_nothing(postgres_url: str) -> None:
             assert leader is not None
             result = scene.manage(second)
         assert (result.led, result.candidates, result.decisions) == (False, 0, ())
-        assert scene.history.queued() == []
+        assert scene.history.queue.all() == []
 
         assert scene.manage(second).queued == 1
         assert scene.manage().queued == 0

@@ -55,7 +55,7 @@ def family(scene: Scene, act: Step, when_busy: str = "skip", priority: int = 5) 
 
 
 def run_all(scene: Scene) -> None:
-    while scene.cycle().queued or scene.history.queued():
+    while scene.cycle().queued or scene.history.queue.all():
         pass
 
 
@@ -72,7 +72,7 @@ def test_activated_children_run_with_their_runtime_input(scene: Scene) -> None:
     given = family(scene, act)
     run_all(scene)
     assert sorted(given) == [0, 10, 12]
-    activated = [one for one in scene.history.executions() if one.source == Source.ACTIVATION]
+    activated = [one for one in scene.history.executions.all() if one.source == Source.ACTIVATION]
     assert {one.priority for one in activated} == {21}, "group 5 and a boost of 16"
 
 
@@ -82,7 +82,7 @@ def test_the_boost_never_goes_beyond_the_highest_priority(scene: Scene) -> None:
 
     family(scene, act, priority=20)
     run_all(scene)
-    [activated] = [one for one in scene.history.executions() if one.source == Source.ACTIVATION]
+    [activated] = [one for one in scene.history.executions.all() if one.source == Source.ACTIVATION]
     assert activated.priority == 31
 
 
@@ -171,7 +171,7 @@ def test_a_parent_that_lost_its_execution_activates_nothing(scene: Scene) -> Non
     given = family(scene, act)
     scene.cycle()
     assert len(caught) == 1 and given == []
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_a_child_triggered_for_later_is_not_busy(scene: Scene) -> None:
@@ -194,7 +194,7 @@ def test_what_is_held_stays_held_behind_an_activation_that_is_queued(scene: Scen
     scene.cycle()
     scene.trigger("bronze-0", priority=31)
     scene.cycle()
-    assert (given, scene.history.executions("bronze-0")[0].source) == ([0], Source.TRIGGER)
+    assert (given, scene.history.executions.all("bronze-0")[0].source) == ([0], Source.TRIGGER)
     run_all(scene)
     assert given == [0, 1, 2]
     assert scene.ended(ExecutionState.FAILED) == []

@@ -47,7 +47,7 @@ class Job:
         """Dispatch and run what is due now; returns how that ended."""
         assert len(self.scene.dispatch().dispatched) == 1
         self.scene.run()
-        return self.scene.history.executions()[-1]
+        return self.scene.history.executions.all()[-1]
 
     def waits(self, **span: float) -> None:
         """Nothing is dispatched a second before, and *span* has passed afterwards."""
@@ -63,7 +63,7 @@ def test_a_failed_trigger_is_tried_again_as_the_same_entry_until_its_last_attemp
     job = Job(scene, max_retries=10)
     job.trigger(3)
     first = job.attempt()
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     assert (entry.id, entry.source, entry.attempts, entry.max_attempts) == (
         first.entry_id,
         Source.TRIGGER,
@@ -76,8 +76,8 @@ def test_a_failed_trigger_is_tried_again_as_the_same_entry_until_its_last_attemp
     job.waits(minutes=2)
     last = job.attempt()
     assert (last.state, last.attempt, last.max_attempts) == (FAILED, 3, 3)
-    assert scene.history.queued() == []
-    runs = scene.history.executions("job")
+    assert scene.history.queue.all() == []
+    runs = scene.history.executions.all("job")
     assert [(one.entry_id, one.attempt) for one in runs] == [
         (first.entry_id, number) for number in (1, 2, 3)
     ]
@@ -90,7 +90,7 @@ def test_a_success_ends_it(scene: Scene) -> None:
     job.attempt()
     job.waits(minutes=1)
     assert job.attempt().state is COMPLETED
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_one_attempt_is_the_default_for_whatever_is_asked_for(scene: Scene) -> None:
@@ -101,7 +101,7 @@ def test_one_attempt_is_the_default_for_whatever_is_asked_for(scene: Scene) -> N
     job.attempt()
     job.runtime.enqueue("job")
     assert job.attempt().state is FAILED
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 @pytest.mark.parametrize("kind", ["rerun", "ad hoc"])
@@ -114,17 +114,17 @@ def test_reruns_and_runs_without_a_manifest_have_attempts_as_well(scene: Scene, 
     else:
         entry = job.runtime.enqueue("job", max_attempts=2)
     job.attempt()
-    [waiting] = scene.history.queued()
+    [waiting] = scene.history.queue.all()
     assert waiting.id == entry
     job.waits(minutes=1 if kind == "rerun" else 5)  # by its manifest, or by the settings
-    assert (job.attempt().attempt, scene.history.queued()) == (2, [])
+    assert (job.attempt().attempt, scene.history.queue.all()) == (2, [])
 
 
 def test_do_not_retry_ends_it_at_once(scene: Scene) -> None:
     job = Job(scene)
     job.trigger(3, DoNotRetry("the table is gone"))
     job.attempt()
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_retry_after_says_when(scene: Scene) -> None:
@@ -148,7 +148,7 @@ def test_jitter_is_drawn_for_each_entry(scene: Scene) -> None:
     job.runtime.schedule("job", "shaky", None, every(days=9), retry=policy, enabled=False)
     job.runtime.trigger("shaky", max_attempts=2)
     job.attempt()
-    [entry] = scene.history.queued()
+    [entry] = scene.history.queue.all()
     wait = wait_after(Failure("job", "ValueError", "no rows"), 1, policy, entry.id)
     assert entry.scheduled_at == scene.clock.now + wait
     assert wait != timedelta(hours=1)
@@ -163,7 +163,7 @@ def test_a_failing_trigger_counts_as_failures_and_runs_on_beside_the_dead_letter
     job.waits(minutes=1)
     job.attempt()
     scene.manage()
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert letter.failures == 2
     job.waits(minutes=2)
     assert job.attempt().state is COMPLETED, "a dead letter holds back nothing that was asked for"
@@ -177,9 +177,9 @@ def test_who_resolves_its_dead_letter_decides_about_the_attempts_left(
     job.trigger(3)
     failed = job.attempt()
     scene.manage()
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert getattr(job.runtime.dead_letters, resolved)(letter.id).success
-    left = scene.history.queued()
+    left = scene.history.queue.all()
     assert [one.source for one in left] == ([Source.REQUEUE] if resolved == "requeue" else [])
     assert failed.entry_id not in {one.id for one in left}
 
@@ -223,7 +223,7 @@ def test_a_run_that_was_to_be_stopped_and_fails_is_not_tried_again(scene: Scene)
     job.runtime.schedule("cancelled", "job", None, every(days=1), enabled=False)
     job.trigger(3)
     assert job.attempt().state is ExecutionState.CANCELLED
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_handing_back_costs_no_attempt(scene: Scene) -> None:
@@ -251,7 +251,7 @@ def test_a_lost_worker_costs_a_crash_and_no_attempt(scene: Scene) -> None:
         [lost], _ = outcomes.end_orphans(tx, 3)
     assert (lost.attempt, lost.failure and lost.failure.type) == (2, FailureCode.WORKER_LOST)
     again = job.attempt()
-    assert (again.attempt, again.crashes, scene.history.queued()) == (2, 1, [])
+    assert (again.attempt, again.crashes, scene.history.queue.all()) == (2, 1, [])
 
 
 def test_a_job_that_killed_its_worker_too_often_has_no_attempts_left(scene: Scene) -> None:
@@ -261,8 +261,8 @@ def test_a_job_that_killed_its_worker_too_often_has_no_attempts_left(scene: Scen
     scene.claim()
     with scene.store.writing() as tx:
         outcomes.end_orphans(tx, 1)
-    assert scene.history.queued() == []
-    assert len(scene.history.dead_letters()) == 1
+    assert scene.history.queue.all() == []
+    assert len(scene.history.dead_letters.awaiting()) == 1
 
 
 def test_what_the_manager_gives_up_counts_as_an_attempt(scene: Scene) -> None:
@@ -281,7 +281,7 @@ def test_what_the_manager_gives_up_counts_as_an_attempt(scene: Scene) -> None:
     job.attempt()
     codes = [one.failure.type for one in scene.ended(FAILED) if one.failure]
     assert codes == [FailureCode.STALE_PENDING, FailureCode.STALE_IN_PROGRESS, "ValueError"]
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_a_timeout_counts_although_its_worker_is_gone(scene: Scene) -> None:
@@ -307,7 +307,7 @@ def test_every_attempt_may_be_refused_as_often_as_the_first(scene: Scene) -> Non
         assert taken.state is (FAILED if last else ExecutionState.HANDED_BACK)
         if wait is not None:
             job.waits(seconds=wait)
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_what_has_been_removed_meanwhile_is_not_tried_again(scene: Scene) -> None:
@@ -318,7 +318,7 @@ def test_what_has_been_removed_meanwhile_is_not_tried_again(scene: Scene) -> Non
     scene.remove("job")
     with scene.store.writing() as tx:
         outcomes.fail_stale_in_progress(tx, [one.id])
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 CALLS = {
@@ -333,7 +333,7 @@ def test_every_call_checks_the_number(scene: Scene, call: Any) -> None:
     job = Job(scene)
     with pytest.raises(DefinitionError, match=r"max_attempts = .* from 1 to 1000; for example"):
         call(job.runtime)
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 class Family:
@@ -383,7 +383,7 @@ def test_an_activation_is_tried_again_with_its_own_input(scene: Scene) -> None:
     scene.clock.advance(minutes=1)
     family.run()
     assert family.given == [1, 1]
-    assert [one.state for one in scene.history.executions("child")] == [FAILED, COMPLETED]
+    assert [one.state for one in scene.history.executions.all("child")] == [FAILED, COMPLETED]
 
 
 def test_what_is_held_waits_for_the_last_attempt(scene: Scene) -> None:
@@ -395,7 +395,7 @@ def test_what_is_held_waits_for_the_last_attempt(scene: Scene) -> None:
     scene.clock.advance(minutes=1)
     family.run(2)
     assert family.given == [1, 1, 2]
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_a_replaced_activation_has_the_attempts_of_the_one_that_replaced_it(scene: Scene) -> None:
@@ -403,7 +403,7 @@ def test_a_replaced_activation_has_the_attempts_of_the_one_that_replaced_it(scen
     family.activating, family.attempts = [1, 2, 3], {1: 4, 2: 5, 3: 6}
     family.run(3)
     assert family.given == [1, 3]
-    assert [one.max_attempts for one in scene.history.executions("child")] == [4, 6]
+    assert [one.max_attempts for one in scene.history.executions.all("child")] == [4, 6]
 
 
 def test_a_triggered_run_that_ends_releases_nothing_before_a_waiting_activation(
@@ -444,7 +444,7 @@ def test_an_activation_that_waits_is_held_back_by_a_dead_letter_and_ends_with_it
     scene.clock.advance(hours=1)
     family.run()
     assert family.given == [1]
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     family.runtime.dead_letters.requeue(letter.id)
     family.run(2)
     assert family.given == [1, 1], "what failed runs once more, and not twice"

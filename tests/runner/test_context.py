@@ -30,7 +30,7 @@ def test_a_step_is_told_which_run_it_belongs_to(scene: Scene) -> None:
     scene.run()
 
     first, second = seen
-    recorded = scene.history.executions()
+    recorded = scene.history.executions.all()
     assert [run.execution_id for run in seen] == [one.id for one in recorded]
     assert [run.fencing_token for run in seen] == sorted({run.fencing_token for run in seen})
     assert [run.attempt for run in seen] == [1, 2]
@@ -74,14 +74,14 @@ def test_the_running_step_and_its_start_are_visible_while_it_runs(
     start_pool()
 
     gate.arrived()
-    [running] = scene.history.executions()
+    [running] = scene.history.executions.all()
     assert (running.state, running.owner) == (ExecutionState.IN_PROGRESS, "me")
     assert (running.running_step, running.step_started_at) == ("extract", START)
 
     scene.clock.advance(minutes=3)
     gate.open()
     other.arrived()
-    [running] = scene.history.executions()
+    [running] = scene.history.executions.all()
     assert (running.running_step, running.step_started_at) == (
         "load",
         START + timedelta(minutes=3),
@@ -90,7 +90,7 @@ def test_the_running_step_and_its_start_are_visible_while_it_runs(
 
     other.open()
     scene.events.wait_for("execution.completed")
-    [done] = scene.history.executions()
+    [done] = scene.history.executions.all()
     assert done.running_step == "load", "the last one stays on record"
 
 

@@ -49,7 +49,7 @@ def steps_failing_in(broken: str) -> tuple[Callable[..., Any], ...]:
 
 
 def ended(scene: Scene) -> Execution:
-    [execution] = scene.history.executions()
+    [execution] = scene.history.executions.all()
     return execution
 
 

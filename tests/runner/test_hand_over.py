@@ -38,7 +38,7 @@ def run_once(scene: Scene, function: Any, **options: Any) -> ExecutionState:
     scene.app.schedule(work, "report-users", None, every(hours=1))
     scene.apply()
     scene.cycle()
-    [one] = scene.history.executions()
+    [one] = scene.history.executions.all()
     return one.state
 
 

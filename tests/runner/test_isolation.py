@@ -236,7 +236,7 @@ def test_it_may_activate_dormant_dependents(
     start_pool()
     assert ended(scene, execution_id).state is ExecutionState.COMPLETED
     assert left(tmp_path, "took") == "1"
-    assert [one.max_attempts for one in scene.history.queued()] == [4]
+    assert [one.max_attempts for one in scene.history.queue.all()] == [4]
     assert len(scene.dispatch().dispatched) == 1
 
 

@@ -74,13 +74,13 @@ def test_run_one_does_nothing_with_what_is_not_pending(scene: Scene) -> None:
     scene.with_runner(lambda runner: runner.run_one(finished))
     with scene.store.writing() as tx:
         executions.claim_one(tx, "somebody else", running, {})
-    before = scene.history.executions()
+    before = scene.history.executions.all()
 
     for execution_id in (running, finished, 999_999):
         assert scene.with_runner(methodcaller("run_one", execution_id)) is None
 
     assert ran == [finished]
-    assert scene.history.executions() == before
+    assert scene.history.executions.all() == before
 
 
 def test_the_loser_of_a_claim_does_nothing(postgres_url: str) -> None:

@@ -130,7 +130,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back(
     start_leased()
 
     scene.events.wait_for("execution.handed_back", execution_id=lost)
-    assert len(scene.history.queued()) == 1
+    assert len(scene.history.queue.all()) == 1
     assert scene.execution(lost).attempt == 1
 
 
@@ -151,7 +151,7 @@ def test_whoever_lost_its_lease_stops_its_runs_and_goes_on_under_another_name(
     scene.dispatch()
     pool.wake()
     gate.arrived()
-    assert {one.owner for one in scene.history.executions()} == {OWNER, "again"}
+    assert {one.owner for one in scene.history.executions.all()} == {OWNER, "again"}
 
 
 def test_an_unreachable_database_stops_no_run(
@@ -214,7 +214,7 @@ def test_a_run_on_its_last_chance_has_no_suspects_beside_it(
     clean = scene.pending("load")
 
     def running() -> list[int]:
-        found = scene.history.executions(states=[ExecutionState.IN_PROGRESS])
+        found = scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])
         return sorted(one.id for one in found)
 
     pool = start_leased()

@@ -35,22 +35,22 @@ def failing_with(scene: Scene, error: Exception, **options: Any) -> None:
 def test_do_not_retry_makes_a_dead_letter_at_once(scene: Scene) -> None:
     failing_with(scene, DoNotRetry("the table is gone"), max_retries=5)
     scene.manage()
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert letter.failures == 1
     assert letter.reason == "the job said that trying again would not help"
-    assert scene.history.queued() == []
+    assert scene.history.queue.all() == []
 
 
 def test_once_resolved_it_counts_no_more(scene: Scene) -> None:
     failing_with(scene, DoNotRetry("the table is gone"), max_retries=5)
     scene.manage()
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     with scene.store.writing() as tx:
         resolution.acknowledge(tx, [letter.id], "it is back")
     scene.clock.advance(hours=1)
     scene.manage()
-    assert scene.history.dead_letters() == []
-    assert len(scene.history.queued()) == 1
+    assert scene.history.dead_letters.awaiting() == []
+    assert len(scene.history.queue.all()) == 1
 
 
 def test_retry_after_waits_as_long_as_the_job_says(scene: Scene) -> None:
@@ -88,7 +88,7 @@ def test_at_once_means_at_once(scene: Scene) -> None:
 def test_retry_after_counts_as_a_failure(scene: Scene) -> None:
     failing_with(scene, RetryAfter(timedelta(0)), max_retries=1)
     scene.manage()
-    assert len(scene.history.dead_letters()) == 1
+    assert len(scene.history.dead_letters.awaiting()) == 1
 
 
 @pytest.mark.parametrize("delay", [-timedelta(seconds=1), timedelta(days=10_000), 5, "5m"])
@@ -169,7 +169,7 @@ def test_an_isolated_run_says_both_too(scene: Scene, start_pool: StartPool) -> N
     scene.events.wait_for("execution.completed")
     assert scene.execution(kept).output == "[1,2]"
     scene.manage()
-    assert [letter.failures for letter in scene.history.dead_letters()] == [1]
+    assert [letter.failures for letter in scene.history.dead_letters.awaiting()] == [1]
 
 
 SCHEDULES = {
@@ -228,7 +228,7 @@ def test_a_cancelled_retry_settles_what_failed(scene: Scene) -> None:
     runtime_of(scene).cancelling.cancel("job", None, None, None, None)
     scene.clock.advance(hours=1)
     scene.cycle()
-    first, second = scene.history.executions("job")
+    first, second = scene.history.executions.all("job")
     assert first.scheduled_for == START and second.scheduled_for == START + timedelta(hours=1)
 
 

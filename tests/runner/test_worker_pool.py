@@ -43,7 +43,7 @@ def test_at_most_worker_count_run_at_once(scene: Scene, start_pool: StartPool, g
     start_pool(worker_count=3)
     gate.arrived(3)
 
-    running = scene.history.executions(states=[ExecutionState.IN_PROGRESS])
+    running = scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])
     assert len(running) == 3, "what is not claimed stays pending, for others"
     gate.open()
     scene.events.wait_for("execution.completed", count=7)
@@ -151,7 +151,7 @@ def test_stop_waits_for_what_runs_and_claims_nothing_more(
     gate.open()
     thread.join()
 
-    states = [one.state for one in scene.history.executions()]
+    states = [one.state for one in scene.history.executions.all()]
     assert states == [COMPLETED, ExecutionState.PENDING]
 
 
@@ -168,9 +168,9 @@ def test_after_the_grace_an_async_run_is_interrupted_and_handed_back_uncharged(
     gate.arrived()
     pool.stop()
 
-    [handed_back] = scene.history.executions()
+    [handed_back] = scene.history.executions.all()
     assert (handed_back.state, handed_back.failure) == (HANDED_BACK, None)
-    assert names(scene.history.queued()) == ["load-0"]
+    assert names(scene.history.queue.all()) == ["load-0"]
     scene.events.wait_for("execution.handed_back")
 
     scene.dispatch()
@@ -191,9 +191,9 @@ def test_after_the_grace_a_sync_run_that_does_not_listen_is_handed_back(
     gate.arrived()
     pool.stop()
 
-    [handed_back] = scene.history.executions()
+    [handed_back] = scene.history.executions.all()
     assert handed_back.state is HANDED_BACK
-    assert names(scene.history.queued()) == ["load-0"]
+    assert names(scene.history.queue.all()) == ["load-0"]
     assert asyncio.all_tasks(pool._loop) == set(), "nothing is left behind, half done"
 
 
@@ -233,7 +233,7 @@ def test_a_second_request_shortens_the_grace(
     thread.join(20)
 
     assert not thread.is_alive()
-    assert scene.history.executions()[0].state is HANDED_BACK
+    assert scene.history.executions.all()[0].state is HANDED_BACK
 
 
 def test_an_idle_pool_stops_at_once_and_one_never_started_too(
@@ -256,4 +256,4 @@ def test_what_was_claimed_but_never_started_is_handed_back_too(
     start_pool().stop()
 
     assert scene.execution(lost).state is HANDED_BACK
-    assert len(scene.history.queued()) == 1
+    assert len(scene.history.queue.all()) == 1

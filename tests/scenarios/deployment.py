@@ -91,7 +91,7 @@ class Deployment:
         eventually(lambda: self.states()[ExecutionState.COMPLETED] >= count)
 
     def states(self) -> Counter[ExecutionState]:
-        return Counter(one.state for one in self.history.executions())
+        return Counter(one.state for one in self.history.executions.all())
 
     def close(self) -> None:
         for process in self.processes:

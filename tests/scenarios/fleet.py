@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -21,7 +22,7 @@ from headway import Headway
 from headway.observe import Event
 from headway.service import Service
 from headway.store import engine, work_queue
-from headway.store.engine import Lock
+from headway.store.locks import Lock
 from headway.wakeups import Role
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -43,7 +44,8 @@ def manage_without_lock(url: str, log: Path) -> None:
     """The same, but it leads whoever else does."""
     ask = engine._try_lock
     engine._try_lock = lambda connection, lock, seconds, patience: (
-        ask(connection, lock, seconds, patience) or lock is Lock.MANAGE
+        ask(connection, lock, seconds, patience)
+        or (datetime.now(UTC) if lock is Lock.MANAGE else None)
     )
     manage(url, log)
 

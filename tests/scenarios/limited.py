@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -17,7 +18,8 @@ from headway import Group, Headway, Item, Run, every
 from headway.applying import apply_declarations
 from headway.domain.work_queue import NewEntry, Source
 from headway.store import engine, work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.tables import execution, manifest, manifest_group
 from headway.store.tables import work_queue as queue
 from headway.store.transaction import Transaction
@@ -57,7 +59,8 @@ def dispatch_without_lock(url: str, log: Path) -> None:
 
     work_queue.dispatch_each = hesitate
     engine._try_lock = lambda connection, lock, seconds, patience: (
-        ask(connection, lock, seconds, patience) or lock is Lock.DISPATCH
+        ask(connection, lock, seconds, patience)
+        or (datetime.now(UTC) if lock is Lock.DISPATCH else None)
     )
     dispatch(url, log)
 

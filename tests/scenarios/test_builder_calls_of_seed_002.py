@@ -27,7 +27,7 @@ def assert_it_runs_in_that_order(scene: Scene, parents: dict[str, tuple[str, ...
     ran: set[str] = set()
     while True:
         scene.manage()
-        queued = set(filter(None, names(scene.history.queued())))
+        queued = set(filter(None, names(scene.history.queue.all())))
         ready = {name for name, above in parents.items() if set(above) <= ran} - ran
         assert queued == ready
         if not queued:
@@ -69,4 +69,4 @@ def test_what_was_refused_is_neither_stored_nor_run(scene: Scene, misuse: str) -
     scene.apply()
     assert stored_parents(scene).keys() == before
     scene.cycle()
-    assert {one.external_id for one in scene.history.executions()} <= before
+    assert {one.external_id for one in scene.history.executions.all()} <= before

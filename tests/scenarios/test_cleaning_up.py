@@ -46,8 +46,8 @@ def test_story_22_cleaning_up_during_a_chain_lets_it_complete(scene: Scene) -> N
         scene.failing = set()
 
     assert set(finished) == set(CHAIN), "each has completed, whatever was deleted in between"
-    assert scene.history.dead_letters() == []
-    assert scene.history.queued() == []
+    assert scene.history.dead_letters.awaiting() == []
+    assert scene.history.queue.all() == []
     kept = scene.ended(ExecutionState.COMPLETED)
     assert sorted(filter(None, names(kept))) == sorted(CHAIN), "the newest success of each"
     assert scene.clock.now > START
@@ -77,9 +77,9 @@ def test_cleaning_up_never_touches_what_is_queued_pending_or_running(scene: Scen
     scene.dispatch()
     scene.trigger("queued")
     clean_up(scene)
-    states = {one.external_id: one.state for one in scene.history.executions()}
+    states = {one.external_id: one.state for one in scene.history.executions.all()}
     assert states == {
         "running": ExecutionState.IN_PROGRESS,
         "pending": ExecutionState.PENDING,
     }
-    assert names(scene.history.queued()) == ["queued"]
+    assert names(scene.history.queue.all()) == ["queued"]

@@ -89,7 +89,7 @@ def test_what_must_not_overlap_ends_with_the_contact_and_the_rest_goes_on(
         try:
             eventually(lambda: len(bodies.going_on) == 3 and (tmp_path / "pid").exists())
             pid = int((tmp_path / "pid").read_text())
-            begun = {one.workflow: one.id for one in scene.history.executions()}
+            begun = {one.workflow: one.id for one in scene.history.executions.all()}
             scene.store.close()
             with away(own_server):
                 [told] = scene.events.wait_for("server.cut_off")
@@ -105,7 +105,7 @@ def test_what_must_not_overlap_ends_with_the_contact_and_the_rest_goes_on(
             service.request_stop(grace=0)
             service.stop()
 
-        ended = {one.id: one for one in scene.history.executions()}
+        ended = {one.id: one for one in scene.history.executions.all()}
         for name in EXCLUSIVE:
             assert ended[begun[name]].state is ExecutionState.HANDED_BACK
         assert {one.crashes for one in ended.values()} == {0}, "nobody is charged"

@@ -59,7 +59,7 @@ def test_after_a_succeeds_only_b_is_queued(scene: Scene) -> None:
     chain(scene, "A", "B", "C")
     scene.cycle()
     assert reasons(scene.manage()) | {"A": ""} == {"A": "", "B": "new success of 'A'"}
-    assert names(scene.history.queued()) == ["B"]
+    assert names(scene.history.queue.all()) == ["B"]
     scene.dispatch()
     scene.run()
     scene.cycle()
@@ -74,7 +74,7 @@ def test_if_extract_fails_neither_downstream_workflow_fires(scene: Scene) -> Non
     for _ in range(4):
         scene.cycle()
         scene.clock.advance(hours=2)
-    assert {one.external_id for one in scene.history.executions()} == {"extract"}
+    assert {one.external_id for one in scene.history.executions.all()} == {"extract"}
 
 
 def test_a_dead_lettered_b_leaves_c_idle(scene: Scene) -> None:
@@ -83,10 +83,10 @@ def test_a_dead_lettered_b_leaves_c_idle(scene: Scene) -> None:
     for _ in range(3):
         scene.cycle()
         scene.clock.advance(days=1)
-    assert [one.external_id for one in scene.history.dead_letters()] == ["B"]
+    assert [one.external_id for one in scene.history.dead_letters.awaiting()] == ["B"]
     scene.wake("C")
     assert reasons(scene.manage())["C"] == "waits for the first success of 'B'"
-    assert "C" not in names(scene.history.executions())
+    assert "C" not in names(scene.history.executions.all())
 
 
 # Fan-out and batches
@@ -119,7 +119,7 @@ def test_when_extract_42_succeeds_only_load_42_gets_queued(scene: Scene) -> None
     assert scene.manage().queued == 0
     runs(scene, "extract-42")
     assert scene.manage().queued == 1
-    assert names(scene.history.queued()) == ["load-42"]
+    assert names(scene.history.queue.all()) == ["load-42"]
 
 
 def test_one_root_sets_a_whole_batch_going(scene: Scene) -> None:
@@ -179,7 +179,7 @@ def test_a_failed_dependent_is_tried_again_with_backoff(scene: Scene) -> None:
     for attempt, minutes in enumerate((1, 2)):
         scene.cycle()
         assert reasons(scene.manage())["load"] == f"retry {attempt + 1} after 0:0{minutes}:00"
-        [entry] = scene.history.queued()
+        [entry] = scene.history.queue.all()
         assert entry.scheduled_at == scene.clock.now + timedelta(minutes=minutes)
         scene.clock.advance(minutes=minutes)
     scene.failing = set()
@@ -284,9 +284,9 @@ def test_dependents_are_boosted_and_clamped(scene: Scene, group: int, entry: int
     parent.then_include("work", "load", group=Group(priority=group))
     scene.apply()
     scene.manage()
-    assert [one.priority for one in scene.history.queued()] == [group], "by time: no boost"
+    assert [one.priority for one in scene.history.queue.all()] == [group], "by time: no boost"
     scene.dispatch()
     scene.run()
     scene.manage()
-    [queued] = scene.history.queued()
+    [queued] = scene.history.queue.all()
     assert (queued.external_id, queued.priority, queued.created_at) == ("load", entry, START)

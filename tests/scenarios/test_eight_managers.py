@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from tests.builders import eventually
 from tests.scenarios.fleet import Fleet, manage, manage_and_stop, manage_without_lock, work

@@ -166,13 +166,13 @@ def tell(*lines: str) -> None:
 def assert_each_ended_once(store: Store, seen: Seen) -> None:
     """One completed execution per job; a body began again only where its process was killed."""
     history = History(store)
-    executions = history.executions()
+    executions = history.executions.all()
     completed = {
         one.id: int(one.input) for one in executions if one.state is ExecutionState.COMPLETED
     }
     assert sorted(completed.values()) == list(seen.cap_of)
     assert all(one.lost for one in executions if one.id not in completed)
-    assert history.dead_letters() == []
+    assert history.dead_letters.awaiting() == []
     recorded = [body for body in seen.bodies if body.execution_id in completed]
     assert Counter(body.execution_id for body in recorded) == Counter(list(completed))
     assert all(body.ended != NEVER for body in recorded)

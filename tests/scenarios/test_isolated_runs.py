@@ -99,6 +99,6 @@ def test_a_ctrl_c_lets_them_finish(folder: Path, worker: Worker) -> None:
     assert worker.wait(PATIENCE) == 0
 
     store = Store(f"sqlite:///{folder}/headway.db")
-    [run] = History(store).executions()
+    [run] = History(store).executions.all()
     store.close()
     assert run.state is ExecutionState.COMPLETED, (folder / "log").read_text()

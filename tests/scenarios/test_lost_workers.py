@@ -46,7 +46,7 @@ def start_both(deployment: Deployment, jobs: int) -> tuple[subprocess.Popen[byte
 
 
 def runs(deployment: Deployment, external_id: str) -> list[Execution]:
-    found = [one for one in deployment.history.executions() if one.external_id == external_id]
+    found = [one for one in deployment.history.executions.all() if one.external_id == external_id]
     return sorted(found, key=lambda one: one.id)
 
 
@@ -103,7 +103,7 @@ def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     assert "server.dead" in deployment.log()
     assert owner not in living(deployment), "it has a new id"
     assert deployment.states() == {COMPLETED: 2, FAILED: 2}
-    assert [one.owner for one in deployment.history.executions(states=[FAILED])] == [owner] * 2
+    assert [one.owner for one in deployment.history.executions.all(states=[FAILED])] == [owner] * 2
     assert busy.poll() is None
     deployment.stop(busy)
 
@@ -122,18 +122,18 @@ def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_fi
         [dead] = [worker for worker in workers if worker.poll() is not None]
         workers.remove(dead)
         workers.append(deployment.start("--only", "worker", jobs=6, settings=SHORT))
-    eventually(lambda: len(deployment.history.dead_letters()) == 1)
+    eventually(lambda: len(deployment.history.dead_letters.awaiting()) == 1)
     deployment.wait_until_completed(6)
 
-    [letter] = deployment.history.dead_letters()
+    [letter] = deployment.history.dead_letters.awaiting()
     assert (letter.external_id, letter.reason) == ("poison", "its job killed its worker 3 times")
     poisoned = runs(deployment, "poison")
     assert [one.crashes for one in poisoned] == [0, 1, 2]
     assert {one.lost for one in poisoned} == {True}
     assert set(deployment.evidence("end")) == set(names(6))
-    completed = deployment.history.executions(states=[COMPLETED])
+    completed = deployment.history.executions.all(states=[COMPLETED])
     assert sorted(str(one.external_id) for one in completed) == names(6)
-    assert deployment.history.queued() == []
+    assert deployment.history.queue.all() == []
     assert all(worker.poll() is None for worker in workers)
 
 
@@ -189,4 +189,4 @@ def test_an_outage_longer_than_the_lease_charges_nobody(
 
     assert set(deployment.states()) <= {COMPLETED, HANDED_BACK}
     assert deployment.states()[COMPLETED] == 4
-    assert {one.crashes for one in deployment.history.executions()} == {0}
+    assert {one.crashes for one in deployment.history.executions.all()} == {0}

@@ -19,6 +19,9 @@ from tests.scenarios.deployment import Deployment
 from tests.surface.command_line import finish, read_until, start
 
 COMPLETED, HANDED_BACK = ExecutionState.COMPLETED, ExecutionState.HANDED_BACK
+# Whole crews of processes: beside the others that are long they would not come to life in time.
+pytestmark = pytest.mark.long
+
 TWO_SLOTS = {"HEADWAY_WORKER_COUNT": "2", "HEADWAY_SERVER_LEASE": "6s"}
 
 BROKEN_IN_CHILDREN = """

@@ -67,7 +67,7 @@ def etl() -> Etl:
 
 def completed(box: Sandbox) -> Counter[str | None]:
     states = [ExecutionState.COMPLETED]
-    return Counter(one.external_id for one in box.history.executions(states=states))
+    return Counter(one.external_id for one in box.history.executions.all(states=states))
 
 
 # Chains and fan-out
@@ -89,9 +89,9 @@ def test_no_event_bus_the_next_cycle_sees_the_success(database_url: str) -> None
         scene.app.schedule("work", "extract", None, HOURLY).include("work", "load", None)
         scene.apply()
         scene.cycle()
-        assert scene.history.queued() == []  # the success itself queued nothing
+        assert scene.history.queue.all() == []  # the success itself queued nothing
         assert reasons(scene.manage())["load"] == "new success of 'extract'"
-        assert [one.external_id for one in scene.history.queued()] == ["load"]
+        assert [one.external_id for one in scene.history.queue.all()] == ["load"]
 
 
 def test_a_dependent_has_no_schedule(etl: Etl) -> None:
@@ -127,7 +127,7 @@ def test_the_run_time_calls_create_and_then_change(etl: Etl, database_url: str) 
         assert box.runtime.schedule_many_dependent("work", "copy", batch) == 0
         box.run_until_idle()
         assert completed(box) == {"extract": 1, "load": 1, "copy-0": 1, "copy-1": 1, "copy-2": 1}
-        assert [one.input for one in box.history.executions("load")] == ["2"]
+        assert [one.input for one in box.history.executions.all("load")] == ["2"]
 
 
 def test_a_batch_of_dependents_that_fails_on_item_57_leaves_no_row(
@@ -144,7 +144,7 @@ def test_a_batch_of_dependents_that_fails_on_item_57_leaves_no_row(
             with pytest.raises(DefinitionError, match="load-57"):
                 box.runtime.schedule_many_dependent("work", "load", batch)
             assert [one.external_id for one in box.manifests()] == ["extract"]
-            assert [one.name for one in box.history.groups()] == ["extract"]
+            assert [one.name for one in box.history.groups.all()] == ["extract"]
 
 
 # Circles
@@ -234,7 +234,7 @@ def activating_scene(database_url: str, **group: Any) -> Scene:
 def test_the_cap_of_the_group_applies_to_activations(database_url: str) -> None:
     with activating_scene(database_url, max_active_jobs=2) as scene:
         scene.cycle()
-        assert len(scene.history.queued()) == 3
+        assert len(scene.history.queue.all()) == 3
         assert len(scene.dispatch().dispatched) == 2
         assert scene.dispatch().dispatched == ()
 
@@ -258,8 +258,8 @@ def test_an_activation_of_what_is_queued_or_active_is_skipped_with_a_warning(
         assert caplog.messages == [
             f"bronze-{number} is busy: this activation is skipped" for number in range(3)
         ]
-        assert len(scene.history.queued()) == 3 * stays_queued
-        live = [one for one in scene.history.executions() if not one.state.terminal]
+        assert len(scene.history.queue.all()) == 3 * stays_queued
+        live = [one for one in scene.history.executions.all() if not one.state.terminal]
         assert [str(one.state) for one in live] == [busy] * (0 if stays_queued else 3)
 
 

@@ -20,8 +20,8 @@ def assert_each_ran_once(deployment: Deployment, count: int) -> None:
     """Every job's effect exactly once, nothing left, nobody charged for a stop."""
     assert deployment.evidence("end") == dict.fromkeys(names(count), 1)
     assert deployment.states()[COMPLETED] == count
-    assert deployment.history.queued() == []
-    assert {one.attempt for one in deployment.history.executions()} == {1}
+    assert deployment.history.queue.all() == []
+    assert {one.attempt for one in deployment.history.executions.all()} == {1}
     assert set(deployment.states()) <= {COMPLETED, HANDED_BACK}
 
 
@@ -54,7 +54,7 @@ def test_jobs_beyond_the_grace_are_handed_back_and_run_again_uncharged(
 
     assert deployment.evidence("end").total() == 0
     assert deployment.states() == {HANDED_BACK: 2}
-    queued = deployment.history.queued()
+    queued = deployment.history.queue.all()
     assert sorted(str(one.external_id) for one in queued) == names(2)
 
     deployment.release()
@@ -63,7 +63,7 @@ def test_jobs_beyond_the_grace_are_handed_back_and_run_again_uncharged(
     deployment.stop(again)
     assert_each_ran_once(deployment, 2)
     assert deployment.states() == {HANDED_BACK: 2, COMPLETED: 2}
-    entries = [one.entry_id for one in deployment.history.executions()]
+    entries = [one.entry_id for one in deployment.history.executions.all()]
     assert sorted(set(entries)) == sorted(one.id for one in queued), "the same entries again"
 
 
@@ -111,4 +111,4 @@ def test_two_processes_share_the_work(deployment: Deployment) -> None:
     deployment.stop(*processes)
 
     assert_each_ran_once(deployment, jobs)
-    assert len({one.owner for one in deployment.history.executions()}) == 2
+    assert len({one.owner for one in deployment.history.executions.all()}) == 2

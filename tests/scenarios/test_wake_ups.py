@@ -14,6 +14,7 @@ from headway.domain.work_queue import NewEntry, Source
 from headway.service import Service
 from headway.store import notifications
 from headway.store.engine import Store
+from headway.store.migrate import migrate
 from tests.builders import Recorder, Scene, eventually
 from tests.scenarios.deployment import FAR_APART, Deployment
 
@@ -81,6 +82,16 @@ def test_a_retry_starts_when_its_delay_is_over(scene: Scene) -> None:
         scene.events.wait_for("execution.failed")
         scene.failing.clear()
         scene.events.wait_for("execution.completed")
+
+
+def test_what_is_triggered_starts_at_once_although_nobody_polls(scene: Scene) -> None:
+    """By whatever else the process does: on SQLite there is nobody else who could tell."""
+    scene.app.schedule("work", "load-users", None)
+    with running(scene):
+        scene.events.wait_for("dispatcher.cycle")
+        scene.app.trigger("load-users")
+        scene.events.wait_for("execution.completed", external_id="load-users")
+    scene.app.runtime.store.close()
 
 
 def enqueue_elsewhere(url: str, *, notify: bool) -> None:
@@ -165,3 +176,22 @@ def test_three_processes_with_one_role_each_complete_jobs(postgres_deployment: D
     deployment.stop(*processes)
 
     assert deployment.evidence("end") == {f"job-{number}": 1 for number in range(6)}
+
+
+def test_nobody_hears_what_was_announced_here(postgres_url: str) -> None:
+    """Whoever announces something has woken its own loops already."""
+    store = Store(postgres_url)
+    migrate(store)
+    heard = notifications.listen(store, 0.01, "me")
+    assert next(heard) is None
+    notifications.notify(store, ["manager"], "me")
+    notifications.notify(store, ["worker", "dispatcher"], "another")
+    notifications.notify(store, ["manager"])
+
+    topics: list[str] = []
+    while len(topics) < 3:
+        topics += [topic for topic in [next(heard)] if topic is not None]
+    heard.close()
+    store.close()
+
+    assert topics == ["worker", "dispatcher", "manager"]

@@ -125,11 +125,11 @@ ROWS: dict[str, tuple[Callable[[Scene], None], bool, str]] = {
 def test_what_happens_when(scene: Scene, row: str) -> None:
     arrange, queued, reason = ROWS[row]
     arrange(scene)
-    before = names(scene.history.queued()).count("load")
+    before = names(scene.history.queue.all()).count("load")
     scene.wake("load")
     result = scene.manage()
     assert reasons(result)["load"] == reason
-    assert names(scene.history.queued()).count("load") == before + queued
+    assert names(scene.history.queue.all()).count("load") == before + queued
 
 
 class Activating:
@@ -186,7 +186,7 @@ def test_a_resolved_dead_letter_lets_the_dependent_run_again(scene: Scene) -> No
     with scene.store.writing() as tx:
         resolved = {"status": DeadLetterStatus.ACKNOWLEDGED.value, "resolved_at": tx.now}
         tx.connection.execute(update(dead_letter).values(**resolved))
-        newest = max(one.id for one in scene.history.executions())
+        newest = max(one.id for one in scene.history.executions.all())
         tx.connection.execute(update(manifest_state).values(failures_after=newest))
     scene.wake("load")
     assert reasons(scene.manage())["load"] == NEW_SUCCESS

@@ -68,7 +68,7 @@ def start_one(deployment: Deployment) -> tuple[subprocess.Popen[bytes], Executio
 
 
 def running(deployment: Deployment) -> list[Execution]:
-    return deployment.history.executions(states=[RUNNING])
+    return deployment.history.executions.all(states=[RUNNING])
 
 
 def refusals(deployment: Deployment) -> int:
@@ -81,7 +81,7 @@ def let_dispatchers_look(deployment: Deployment) -> None:
         [entry] = work_queue.enqueue(tx, [NewEntry("nothing", Source.AD_HOC, "null")])
     eventually(
         lambda: any(
-            one.entry_id == entry for one in deployment.history.executions(states=[COMPLETED])
+            one.entry_id == entry for one in deployment.history.executions.all(states=[COMPLETED])
         )
     )
 

@@ -55,7 +55,7 @@ class Place:
                 process.kill()
 
     def attempts(self, external_id: str) -> list[Execution]:
-        return History(self.store).executions(external_id)
+        return History(self.store).executions.all(external_id)
 
     def completed(self, external_id: str) -> bool:
         return COMPLETED in [one.state for one in self.attempts(external_id)]

@@ -58,7 +58,7 @@ def test_each_sends_its_own_and_leaves_the_others_alone(database_url: str) -> No
             for service in services:
                 service.stop()
 
-    ended = History(store).executions()
+    ended = History(store).executions.all()
     store.close()
     assert {str(one.state) for one in ended} == {"completed"}
     assert len(ended) == 4 * RUNS

@@ -12,7 +12,7 @@ from sqlalchemy import Table, select, update
 
 from headway.domain.declaration import Declaration
 from headway.domain.execution import Execution, ExecutionState, Failure, Outcome
-from headway.domain.manifest import Group, Manifest, ManifestDispatchView
+from headway.domain.manifest import Group, Manifest, ManifestDispatchView, Terms
 from headway.domain.schedule import every
 from headway.domain.work_queue import NewEntry, Source
 from headway.store import declarations, executions, manifests, outcomes, work_queue
@@ -48,14 +48,14 @@ class Clock:
 
 
 def a_manifest(external_id: str = "extract", **changes: Any) -> Manifest:
-    fields: dict[str, Any] = {
+    terms: dict[str, Any] = {
         "workflow": "work",
-        "input": "null",
         "input_type": "None",
         "schedule": every(hours=1),
         "group": Group("etl"),
-    }
-    return Manifest(external_id, **fields | changes)
+    } | changes
+    input, parents = terms.pop("input", "null"), terms.pop("parents", ())
+    return Manifest(external_id, input, Terms(**terms), parents)
 
 
 def a_declaration(
@@ -64,7 +64,7 @@ def a_declaration(
     return Declaration(application, {group.name: group for group in groups}, items)
 
 
-def apply(store: Store, wanted: Declaration, **options: bool) -> Applied:
+def apply(store: Store, wanted: Declaration, **options: Any) -> Applied:
     with store.writing() as tx:
         return declarations.apply(tx, wanted, **options)
 
@@ -136,8 +136,11 @@ def started(
 def finish(
     store: Store, execution: Execution, outcome: Outcome = COMPLETED, owner: str = ME
 ) -> list[Execution]:
+    """End it, if it is *owner*'s; what is on record of it then."""
     with store.writing() as tx:
-        return outcomes.finish(tx, owner, {execution.id: outcome})
+        ended = outcomes.finish(tx, owner, {execution.id: outcome})
+        found = [executions.find(tx, one.id) for one in ended]
+    return [one for one in found if one is not None]
 
 
 def ran(

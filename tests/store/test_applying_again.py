@@ -75,7 +75,7 @@ def empty(store: Store) -> None:
                 tx.connection.execute(table.delete())
 
 
-def apply(store: Store, wanted: Declaration, **how: bool) -> Applied:
+def apply(store: Store, wanted: Declaration, **how: Any) -> Applied:
     with store.writing() as tx:
         return declarations.apply(tx, wanted, **how)
 

@@ -206,20 +206,27 @@ def test_a_standing_objective_is_kept_whatever_somebody_wrote_into_it(store: Sto
     assert count(store, tables.objective) == [1]
 
 
-def test_pauses_nonces_and_audit_go_by_their_age(store: Store) -> None:
+def test_pauses_nonces_logouts_wrong_tries_and_audit_go_by_their_age(store: Store) -> None:
     write(store, tables.pause_state, pause_id="p1")
     write(store, tables.nonce, source_azolla_id="sales", nonce="n1", seen_at=NOON)
     write(store, tables.nonce, source_azolla_id="sales", nonce="n2", seen_at=LATER)
+    write(store, tables.logout, session_id="s1", until=NOON)
+    write(store, tables.logout, session_id="s2", until=LATER)
+    write(store, tables.wrong_try, minute=NOON, address="192.0.2.1", tries=3)
+    write(store, tables.wrong_try, minute=LATER, address="192.0.2.1", tries=3)
     audit = {"actor": "sales", "action": "query", "subject": "pause_state"}
     write(store, tables.audit, at=NOON, **audit)
     write(store, tables.audit, at=LATER, **audit)
     for verb in (
         retention.delete_old_pauses,
         retention.delete_old_nonces,
+        retention.delete_old_logouts,
+        retention.delete_old_tries,
         retention.delete_old_audit,
     ):
         assert (purge(store, verb, NOON), purge(store, verb)) == (0, 1), verb.__name__
     assert count(store, tables.pause_state, tables.nonce, tables.audit) == [0, 1, 1]
+    assert count(store, tables.logout, tables.wrong_try) == [1, 1]
 
 
 BATCHES: dict[str, tuple[Verb, Callable[[Store, int], None]]] = {

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import insert, select, text
 from sqlalchemy.exc import StatementError
 
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from headway.store.tables import audit
 from tests.pgbouncer import with_setting

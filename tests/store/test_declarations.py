@@ -207,8 +207,7 @@ def test_what_was_removed_and_is_declared_again_is_a_new_manifest(store: Store) 
 def broken() -> Declaration:
     """One whose last manifest no database takes, after a whole chunk that is fine."""
     items = [a_manifest(f"extract-{number}") for number in range(CHUNK)]
-    bad = a_manifest("bad")
-    object.__setattr__(bad, "priority", 99)
+    bad = a_manifest("bad", priority=99)
     return a_declaration(*items, bad, groups=[Group("etl", 7)])
 
 

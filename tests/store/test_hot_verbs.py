@@ -124,7 +124,7 @@ def test_the_reapers_fifty_times_on_one_connection(hot_store: Store) -> None:
 
 
 def test_what_is_left_behind_fifty_times_on_one_connection(hot_store: Store) -> None:
-    handed_over = replace(COMPLETED, hand_over=("look",))
+    handed_over = COMPLETED._replace(hand_over=("look",))
     declare(hot_store, *NAMES)
     with hot_store.writing() as tx:
         objectives.ensure_standing(tx, "tests", "tests")
@@ -151,7 +151,7 @@ def test_the_look_of_the_dispatcher_fifty_times_on_one_connection(hot_store: Sto
             found = work_queue.dispatchable(tx, 10, 100, ["other"], [WORK], NOON)
             assert [one.id for one in found] == [second, third]
             assert delays.ripen(replace(tx, now=NOON + timedelta(hours=1)), 10) == 1
-            dispatched, refused = work_queue.dispatch_each(tx, [second])
+            dispatched, refused, _ = work_queue.dispatch_each(tx, [second])
             assert (list(dispatched), refused) == ([second], {})
             assert shut_groups.note_shut_groups(tx, timedelta(0)) == 1
             reasons = {first: "one reason", third: "another"}

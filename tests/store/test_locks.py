@@ -13,7 +13,8 @@ from sqlalchemy.exc import DBAPIError
 
 from headway.domain.execution import Execution
 from headway.store import executions, manifests, outcomes
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from headway.store.transaction import Transaction
 from tests.store.factories import ME, declare, finish, started

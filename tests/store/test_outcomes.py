@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from headway.domain.execution import Outcome
 from headway.domain.manifest import Group
 from headway.domain.schedule import Never, Schedule, cron, every, once
+from headway.domain.time_options import TimeOptions
 from headway.domain.work_queue import Source
 from headway.store import executions, outcomes, work_queue
 from headway.store.engine import Store
-from headway.store.tables import execution, execution_history, manifest
+from headway.store.tables import execution, execution_history, manifest, manifest_state
 from headway.store.tables import work_queue as queue_table
 from tests.store.factories import (
     CANCELLED,
@@ -60,6 +62,38 @@ def test_a_success_wakes_its_manifest_and_the_children(store: Store) -> None:
     key = declare(store, "extract")["extract"]
     ran(store)
     assert wakes_of(store) == [(key, "children"), (key, "self")]
+
+
+@pytest.mark.parametrize(
+    ("wake_at", "source", "variance", "outcome", "woken"),
+    [
+        (timedelta(hours=1), Source.TRIGGER, None, COMPLETED, False),
+        (timedelta(hours=1), Source.RERUN, None, COMPLETED, False),
+        (None, Source.TRIGGER, None, COMPLETED, True),
+        (timedelta(0), Source.TRIGGER, None, COMPLETED, True),
+        (timedelta(hours=1), Source.TRIGGER, timedelta(minutes=5), COMPLETED, True),
+        (timedelta(hours=1), Source.SCHEDULE, None, COMPLETED, True),
+        (timedelta(hours=1), Source.REQUEUE, None, COMPLETED, True),
+        (timedelta(hours=1), Source.TRIGGER, None, FAILED, True),
+        (timedelta(hours=1), Source.TRIGGER, None, CANCELLED, True),
+    ],
+)
+def test_a_manager_that_looks_in_time_is_not_woken_by_a_success_somebody_asked_for(
+    store: Store,
+    wake_at: timedelta | None,
+    source: Source,
+    variance: timedelta | None,
+    outcome: Outcome,
+    woken: bool,
+) -> None:
+    """It makes nothing due sooner, unless the manager waits for it, or two occurrences vary."""
+    options = TimeOptions(variance=variance)
+    key = declare(store, a_manifest(schedule=every(hours=2), time=options))["extract"]
+    with store.writing() as tx:
+        moment = None if wake_at is None else NOON + wake_at
+        tx.connection.execute(update(manifest_state).values(wake_at=moment))
+    ran(store, outcome=outcome, source=source)
+    assert ((key, "self") in wakes_of(store)) is woken
 
 
 @pytest.mark.parametrize("outcome", [FAILED, CANCELLED])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -163,7 +162,7 @@ def test_a_completed_run_that_asked_for_it_leaves_one(deployment: Store) -> None
 
 def test_a_run_that_asked_for_it_and_did_not_complete_leaves_none(deployment: Store) -> None:
     for outcome in (FAILED, CANCELLED):
-        ran(deployment, outcome=replace(outcome, hand_over=("check the figures",)))
+        ran(deployment, outcome=outcome._replace(hand_over=("check the figures",)))
     assert pauses(deployment) == []
 
 

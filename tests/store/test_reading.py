@@ -7,10 +7,14 @@ from datetime import timedelta
 from headway.domain.execution import ExecutionState
 from headway.domain.manifest import Group
 from headway.domain.schedule import cron
+from headway.domain.views import GroupOverview
 from headway.domain.work_queue import Source
-from headway.store import reading, work_queue
+from headway.store import work_queue
 from headway.store.engine import Store
-from headway.store.reading import GroupOverview
+from headway.store.reading.executions import list_executions
+from headway.store.reading.groups import list_groups
+from headway.store.reading.manifests import list_manifests
+from headway.store.reading.queue import list_queued
 from tests.store.factories import (
     CANCELLED,
     FAILED,
@@ -31,7 +35,7 @@ from tests.store.factories import (
 
 def ids_of(store: Store, **wanted: object) -> list[int]:
     with store.reading() as tx:
-        return [one.id for one in reading.list_executions(tx, **wanted)]  # type: ignore[arg-type]
+        return [one.id for one in list_executions(tx, **wanted)]  # type: ignore[arg-type]
 
 
 def test_executions_live_and_finished_are_listed_newest_last(store: Store) -> None:
@@ -53,7 +57,7 @@ def test_a_listed_execution_says_everything_about_its_run(store: Store) -> None:
     declare(store, "extract")
     failed = ran(store, outcome=FAILED)
     with store.reading() as tx:
-        [listed] = reading.list_executions(tx)
+        [listed] = list_executions(tx)
     assert listed == failed
     assert (listed.external_id, listed.group_name, listed.failure) == (
         "extract",
@@ -71,8 +75,8 @@ def test_what_waits_in_the_queue_is_listed_oldest_first(store: Store) -> None:
     with store.writing() as tx:
         work_queue.cancel_queued(tx, [ids["cancelled"]], "not today")
     with store.reading() as tx:
-        entries = reading.list_queued(tx)
-        assert reading.list_queued(tx, 1) == entries[:1]
+        entries = list_queued(tx)
+        assert list_queued(tx, 1) == entries[:1]
     scheduled, ad_hoc = entries
     assert (scheduled.id, scheduled.external_id, scheduled.group_name) == (first, "extract", "etl")
     assert (scheduled.source, scheduled.priority) == (Source.SCHEDULE, 4)
@@ -98,7 +102,7 @@ def test_groups_are_listed_with_what_they_hold(store: Store) -> None:
     queue_ad_hoc(store)
     dispatched(store, "load")
     with store.reading() as tx:
-        etl, listed_loads = reading.list_groups(tx)
+        etl, listed_loads = list_groups(tx)
     assert etl == GroupOverview(
         name="etl",
         max_active_jobs=None,
@@ -110,6 +114,7 @@ def test_groups_are_listed_with_what_they_hold(store: Store) -> None:
         completed=1,
         failed=2,
         dead_letters=1,
+        cancelled=1,
     )
     assert (listed_loads.name, listed_loads.max_active_jobs, listed_loads.priority) == (
         "loads",
@@ -126,7 +131,7 @@ def test_manifests_are_listed_by_name_without_removed_ones(store: Store, clock: 
     later = clock.advance(minutes=1)
     ran(store, "b")
     with store.reading() as tx:
-        first, second = reading.list_manifests(tx)
+        first, second = list_manifests(tx)
     assert (first.external_id, first.schedule_kind, first.enabled) == ("a", "cron", False)
     assert (first.last_success_at, first.settled_until, first.wake_at) == (None, None, NOON)
     assert (second.external_id, second.group_name, second.workflow) == ("b", "etl", "work")
@@ -135,7 +140,7 @@ def test_manifests_are_listed_by_name_without_removed_ones(store: Store, clock: 
 
 def test_an_empty_store_lists_nothing(store: Store) -> None:
     with store.reading() as tx:
-        assert reading.list_executions(tx) == []
-        assert reading.list_queued(tx) == []
-        assert reading.list_groups(tx) == []
-        assert reading.list_manifests(tx) == []
+        assert list_executions(tx) == []
+        assert list_queued(tx) == []
+        assert list_groups(tx) == []
+        assert list_manifests(tx) == []

@@ -275,6 +275,10 @@ def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -
         "captures": 0,
         "objectives": 0,
         "nonces": 0,
+        "answers": 0,
+        "logouts": 0,
+        "tries": 0,
+        "tallies": 0,
         "audit": 0,
     }
 

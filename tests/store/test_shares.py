@@ -75,7 +75,7 @@ def test_each_entry_is_written_with_its_server_in_one_statement(store: Store) ->
     elsewhere = {queued[0]: "gpu", queued[1]: "batch", queued[4]: "gpu"}
 
     with store.writing() as tx:
-        dispatched, refused = work_queue.dispatch_each(tx, queued, elsewhere)
+        dispatched, refused, _ = work_queue.dispatch_each(tx, queued, elsewhere)
         found = {key: executions.find(tx, dispatched[key]) for key in queued}
         own = executions.claim_pending(tx, ME, 100, WORKFLOWS)
 

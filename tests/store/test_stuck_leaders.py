@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from tests.builders import eventually
 from tests.store.test_locks import session_of

@@ -14,8 +14,9 @@ from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
 from headway.manager.reap import is_stale
 from headway.store import executions, manifests, outcomes, wakes, work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
 from headway.store.executions import Running
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from headway.store.tables import manifest_state
 from headway.store.tables import work_queue as queue_table

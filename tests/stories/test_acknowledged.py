@@ -69,7 +69,7 @@ def test_what_was_queued_survives_the_death_of_the_database(own_server: Postgres
         store.close()
         eventually(lambda: starts_again(own_server))
 
-    assert [one.id for one in History(store).queued()] == acknowledged
+    assert [one.id for one in History(store).queue.all()] == acknowledged
     store.close()
 
 

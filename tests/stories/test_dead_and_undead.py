@@ -123,7 +123,7 @@ def test_a_run_of_ten_minutes_whose_owner_beats_is_nobodys_business(scene: Scene
         assert (swept.buried, swept.ended) == (0, 0)
 
     assert worker.finish(long) == {long.id}
-    assert [one.crashes for one in scene.history.executions()] == [0]
+    assert [one.crashes for one in scene.history.executions.all()] == [0]
 
 
 @pytest.mark.story(10)
@@ -154,11 +154,11 @@ def test_recovery_takes_no_slot_and_no_entry_of_the_queue(scene: Scene) -> None:
     assert len(dead.claim()) == 2
     survivor.live_through()
     assert scene.dispatch().dispatched == ()
-    waiting = len(scene.history.queued())
+    waiting = len(scene.history.queue.all())
 
     assert survivor.sweep().ended == 2
 
-    assert len(scene.history.queued()) == waiting + 2
+    assert len(scene.history.queue.all()) == waiting + 2
     assert len(scene.dispatch().dispatched) == 2
 
 
@@ -182,7 +182,7 @@ def test_a_dead_letter_is_the_same_to_dependents_however_it_came(scene: Scene, b
 
     scene.wake("child")
     assert reasons(scene.manage())["child"] == "waits for the first success of 'parent'"
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert (letter.external_id, letter.failures) == ("parent", 1)
     Runtime("tests", scene.app.registry, scene.store).dead_letters.requeue(letter.id)
     scene.cycle()

@@ -18,7 +18,8 @@ from headway.domain.work_queue import NewEntry, Source
 from headway.manager.cycle import ManagerResult
 from headway.runner.recording import Recording
 from headway.store import executions, leases, outcomes, work_queue
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.servers import ServerProcess
 from headway.store.tables import server
 from tests.builders import OWNER, PATIENCE, Scene, names
@@ -72,7 +73,7 @@ def test_a_thousand_races_of_reaper_against_finisher_have_one_winner_each(
     assert believed | reaped == {one.id for one in runs}, "never none"
     assert {one.id for one in scene.ended(ExecutionState.COMPLETED)} == believed
     assert {one.id for one in scene.ended(ExecutionState.FAILED)} == reaped
-    assert len(scene.history.queued()) == len(reaped), "the loser's success starts nothing twice"
+    assert len(scene.history.queue.all()) == len(reaped), "the loser's success starts nothing twice"
     told = {one.fields["execution_id"] for one in scene.events.named("execution.completed")}
     assert told == believed, "nobody was told of a success that was refused"
 
@@ -222,7 +223,7 @@ def test_eight_managers_on_one_expired_deadline_have_one_effect(
     assert sum(one.reaped_in_progress for one in results) == 1
     assert sum(one.dead_lettered for one in results) == 1
     [failed] = scene.ended(ExecutionState.FAILED)
-    [letter] = scene.history.dead_letters()
+    [letter] = scene.history.dead_letters.awaiting()
     assert failed.id == late.id
     assert (letter.external_id, letter.failures) == ("load", 1)
 
@@ -242,6 +243,6 @@ def test_who_starts_again_what_still_runs_gets_it_afterwards(scene: Scene, again
         NewEntry("work", input="null", manifest_id=manifest_id, group_id=group_id, **asked)
     )
     assert scene.dispatch().dispatched == (), "never two at a time"
-    assert [one.id for one in scene.history.executions()] == [live.id]
+    assert [one.id for one in scene.history.executions.all()] == [live.id]
     assert finish(scene.store, live)
     assert len(scene.dispatch().dispatched) == 1

@@ -15,7 +15,8 @@ import pytest
 
 from headway.domain.execution import ExecutionState
 from headway.store import triggers
-from headway.store.engine import Lock, Store
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from tests.builders import PATIENCE, eventually
 from tests.pgbouncer import create_role, pgbouncer, pooled

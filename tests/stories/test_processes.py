@@ -90,13 +90,13 @@ def test_a_job_that_takes_a_whole_processor_for_long_starts_once(
     enqueue(store, "calculate")
     eventually(lambda: len(starts(fleet)) == 1)
     time.sleep(seconds)  # the long run itself; nothing is waited for
-    [running] = History(store).executions()
+    [running] = History(store).executions.all()
     assert server_ids(store) == living, "nobody was buried"
     (fleet.log.parent / "released").touch()
     eventually(lambda: states(store) == [ExecutionState.COMPLETED])
 
     assert starts(fleet) == [f"started-{running.id}"], "nobody else has started it"
-    assert [one.crashes for one in History(store).executions()] == [0]
+    assert [one.crashes for one in History(store).executions.all()] == [0]
     assert busy.is_alive() and idle.is_alive()
 
 
@@ -109,7 +109,7 @@ def starts(fleet: Fleet) -> list[str]:
 
 
 def states(store: Store) -> list[ExecutionState]:
-    return [one.state for one in History(store).executions()]
+    return [one.state for one in History(store).executions.all()]
 
 
 @pytest.mark.story(38)
@@ -149,7 +149,7 @@ def test_a_table_locked_for_five_seconds_kills_nobody(
     eventually(lambda: len(server_ids(deployment.store)) == 2)
     living = server_ids(deployment.store)
     deployment.wait_for("start", 4)
-    first, *_ = deployment.history.executions()
+    first, *_ = deployment.history.executions.all()
     deployment.release(first.id)
     locked_out(deployment.url, tables, 5)
     deployment.release()
@@ -158,7 +158,7 @@ def test_a_table_locked_for_five_seconds_kills_nobody(
     deployment.stop(*processes)
 
     assert deployment.states() == {ExecutionState.COMPLETED: 4}
-    assert {(one.attempt, one.crashes) for one in deployment.history.executions()} == {(1, 0)}
+    assert {(one.attempt, one.crashes) for one in deployment.history.executions.all()} == {(1, 0)}
     assert set(deployment.evidence("start").values()) == {1}
     for word in ("WorkerLost", "server.dead", "server.buried"):
         assert word not in deployment.log()
@@ -189,7 +189,7 @@ def test_eight_processes_on_one_database_see_no_lock(store: Store, database_url:
         process.join(60)
 
     assert [process.exitcode for process in processes] == [0] * PROCESSES, "no error surfaced"
-    assert len(states(store)) + len(History(store).queued()) == PROCESSES * JOBS
+    assert len(states(store)) + len(History(store).queue.all()) == PROCESSES * JOBS
     assert states(store).count(ExecutionState.COMPLETED) > 0
 
 

@@ -88,7 +88,7 @@ def test_a_leader_killed_around_every_tick_costs_none(
         scene.manage()
         scene.clock.advance(seconds=1)
         die_while_queueing()
-        assert scene.history.queued() == []
+        assert scene.history.queue.all() == []
         scene.manage()
         run_what_is_queued(scene)
 
@@ -114,8 +114,8 @@ def test_what_was_cancelled_does_not_start_after_a_restart_of_everything(scene: 
         for _ in range(3):
             again.cycle()
 
-        assert again.history.queued() == []
-        left = again.history.executions()
+        assert again.history.queue.all() == []
+        left = again.history.executions.all()
         assert {one.state for one in left} == {ExecutionState.CANCELLED}
         assert running.id in {one.id for one in left}
 

@@ -364,9 +364,9 @@ def test_servers_that_start_beside_a_running_job_leave_it_alone(scene: Scene) ->
         assert live(scene) == before
         release.set()
         scene.events.wait_for("execution.completed")
-    [ended] = scene.history.executions()
+    [ended] = scene.history.executions.all()
     assert (ended.id, ended.crashes, ended.attempt) == (before[0].id, 0, 1)
 
 
 def live(scene: Scene) -> list[Any]:
-    return scene.history.executions(states=[ExecutionState.IN_PROGRESS])
+    return scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])

@@ -17,7 +17,10 @@ def environment(**changes: str) -> dict[str, str]:
     And without compiled modules: a program that a test rewrites within a second, in the same size,
     would otherwise be run as it was before.
     """
+    # Nor of a size that is not the terminal's: a process of pytest-xdist has one.
+    others = {"COLUMNS", "LINES"}
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HEADWAY_")}
+    kept = {key: value for key, value in kept.items() if key not in others}
     return kept | {"PYTHONDONTWRITEBYTECODE": "1"} | changes
 
 

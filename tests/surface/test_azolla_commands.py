@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,24 @@ def test_captures(shop: CommandLine) -> None:
     assert len(json.loads(ran(shop, "captures", "shop:hw", "--all", "--limit", "1", "--json"))) == 1
 
 
+def test_what_is_done_is_told_to_programs_too(shop: CommandLine) -> None:
+    def read(*arguments: str) -> Any:
+        return json.loads(ran(shop, *arguments, "--json"))
+
+    note = read("capture", "shop:hw", "orders look low")
+    assert read("captures", "shop:hw") == [note]
+    assert read("processed", "shop:hw", note["capture_id"]) == {"processed": 1, "asked": 1}
+    added = read("objective", "add", "shop:hw", "clean up", "--id", "clean")
+    assert added in read("objective", "list", "shop:hw")
+    blocker = read("objective", "block", "shop:hw", "clean", "user_input", "which?")
+    resolved = read("objective", "resolve", "shop:hw", blocker["blocker_id"])
+    assert resolved == {"blocker_id": blocker["blocker_id"], "resolved": True}
+    changed = read("objective", "set", "shop:hw", "clean", "--status", "done")
+    assert (changed["objective_id"], changed["status"]) == ("clean", "DONE")
+    assert read("request-manifest", "shop:hw")["event_id"].startswith("event-")
+    assert set(read("keygen")) == {"secret"}
+
+
 def test_objectives(shop: CommandLine) -> None:
     options = ("--urgency", "3", "--importance", "2", "--criteria", "no old rows")
     added = ran(shop, "objective", "add", "shop:hw", "clean up", "--id", "clean", *options)
@@ -100,7 +119,7 @@ def test_pauses(shop: CommandLine, database_url: str) -> None:
     out = ran(shop, "pauses", "shop:hw")
     assert "GATE_FAILED" in out
     assert "of load-users: RuntimeError: told to fail" in out
-    assert "hw.dead_letters.requeue(" in out
+    assert "headway dead-letters requeue " in out
     [pause] = json.loads(ran(shop, "pauses", "shop:hw", "--reason", "gate_failed", "--json"))
     assert (pause["azolla_id"], len(pause["prioritized_actions"])) == ("shop", 3)
     assert json.loads(ran(shop, "pauses", "shop:hw", "--reason", "run_complete", "--json")) == []

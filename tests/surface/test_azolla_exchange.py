@@ -89,7 +89,7 @@ def test_query_of_what_is_not_for_us_is_exit_1(peer: Path) -> None:
         (["query", "hello:hw", OWN, "objective", "--filter", "x=1"], "filter.x = 1: is no key"),
         (["query", "hello:hw", OWN, "objective", "--filter", "limit=0"], "filter.limit = 0"),
         (["ping", "hello:hw", "nobody"], "PEER = 'nobody': must be a peer"),
-        (["serve", "hello:hw", "--port", "70000"], "less than or equal to 65535"),
+        (["serve", "hello:hw", "--port", "70000"], "must be at most 65535"),
         (["serve", "nothere:hw"], "no module 'nothere' here"),
         (["nonsense"], "nonsense"),
     ],

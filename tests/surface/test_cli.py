@@ -135,7 +135,10 @@ def test_without_a_command_the_help_is_shown(
     [
         (["chek", "hello:hw"], "Did you mean 'check'?"),
         (["db", "statsu"], "Did you mean 'status'?"),
-        (["run"], "Missing argument 'MODULE:APP'"),
+        (
+            ["run"],
+            "MODULE:APP is missing; name it (headway run shop:hw), or set HEADWAY_APP=shop:hw",
+        ),
         (["run", "hello:hw", "--wat"], "--wat"),
         (["run", "hello:hw", "--only", "boss"], "'boss' is not one of 'manager'"),
         (["run", "hello:hw", "--only", "manager", "--only", "worker"], "one role per process"),
@@ -388,7 +391,7 @@ def test_run_until_sigterm(tmp_path: Path, database_url: str) -> None:
     assert code == 0
     assert "stopping: " in err
     assert "Traceback" not in err
-    assert {one.state for one in History(store).executions()} == {"completed"}
+    assert {one.state for one in History(store).executions.all()} == {"completed"}
     store.close()
 
 
@@ -491,7 +494,7 @@ def test_a_second_ctrl_c_hands_running_jobs_back(tmp_path: Path) -> None:
     assert code == 0
     assert "handed back slow #1" in err
     store = Store(f"sqlite:///{tmp_path / 'headway.db'}")
-    assert [entry.external_id for entry in History(store).queued()] == ["slow"]
+    assert [entry.external_id for entry in History(store).queue.all()] == ["slow"]
     store.close()
 
 
@@ -525,7 +528,7 @@ def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expec
     read_until(process.stdout, "importing")
     process.send_signal(number)
     code, _, err = finish(process)
-    assert (code, err) == (expected, "headway: stopped before it had started\n")
+    assert (code, err) == (expected, "headway: stopped\n")
 
 
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:

@@ -19,7 +19,11 @@ def commands(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
     for name, below in getattr(command, "commands", {}).items():
         yield from commands(below, f"{path} {name}")
     if not hasattr(command, "commands"):
-        names = {name for parameter in command.params for name in parameter.opts}
+        names = {
+            name
+            for parameter in command.params
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
         yield path, {name for name in names if name.startswith("-")} - {"--help"}
 
 

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reference" / "events.md"
 
 # What a variable part of an event's name may be, and the fields behind a ** argument.
 EXPANSIONS = {"execution.{}": sorted(state for state in ExecutionState if state.terminal)}
-TOLD = {"execution_id", "external_id", "workflow", "failure"}
+TOLD = {"execution_id", "external_id", "group", "workflow", "seconds", "failure"}
 SPREAD = {
     "declaration.applied": {field.name for field in fields(Applied)} - {"outdated"},
     "manager.cycle": {field.name for field in fields(ManagerResult) if field.type is int},

@@ -83,7 +83,7 @@ def declared(module: ModuleType) -> list[Manifest]:
 
 
 def completed(box: Sandbox) -> Counter[str | None]:
-    executions = box.history.executions()
+    executions = box.history.executions.all()
     assert {str(one.state) for one in executions} == {"completed"}
     return Counter(one.external_id for one in executions)
 

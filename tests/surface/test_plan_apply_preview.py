@@ -191,7 +191,7 @@ def test_a_start_says_what_it_has_kept_back(tmp_path: Path, sqlite_url: str) -> 
     said += finish(process)[2]
     assert said.count("WARNING kept back   4 removals: ") == 1
     assert "headway apply MODULE:APP --allow-removal" in said
-    assert len(History(Store(sqlite_url)).manifests()) == 4
+    assert len(History(Store(sqlite_url)).manifests.all()) == 4
 
 
 def test_the_service_tells_subscribers_and_the_log(
@@ -271,7 +271,7 @@ def test_a_database_that_is_not_there(small: Shop, command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["plan"], "Missing argument 'MODULE:APP'"),
+        (["plan"], "MODULE:APP is missing; name it (headway plan shop:hw), or set HEADWAY_APP"),
         (["apply", "shop:hw", "--allow-removals"], "--allow-removal"),
         (["preview", "shop:hw", "--days", "0"], "--days"),
         (["preview", "shop:hw", "--limit", "none"], "--limit"),

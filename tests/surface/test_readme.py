@@ -64,6 +64,7 @@ def pattern(line: str) -> str:
         (r"\d{4}\\-\d\d\\-\d\d\\ \d\d:\d\d:\d\d", r"\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d"),
         (r"\d+\\\.\d\\ s\b", r"\\d+\\.\\d s"),
         (r"\d+\\ slots", r"\\d+ slots?"),
+        (r"\b87\d\d/\\\?token=.+", r"87\\d\\d/\\?token=[\\w-]{32}"),
     )
     found = re.escape(line)
     for shown, general in open_ends:

@@ -129,13 +129,18 @@ class Site:
         for number in numbers:
             self.runtime.enqueue(workflow, number)
 
+    def await_declared(self, *external_ids: str) -> None:
+        """Workers may be up before ``headway run`` has applied what the code declares."""
+        wanted = set(external_ids)
+        self.wait(lambda: wanted <= {one.external_id for one in self.history.manifests.all()})
+
     def trigger(self, external_id: str) -> None:
         """Once it is declared."""
-        self.wait(lambda: external_id in {one.external_id for one in self.history.manifests()})
+        self.await_declared(external_id)
         self.runtime.trigger(external_id)
 
     def executions(self) -> list[Execution]:
-        return self.history.executions()
+        return self.history.executions.all()
 
     def states(self) -> Counter[str]:
         return Counter(str(one.state) for one in self.executions())

@@ -54,11 +54,11 @@ def test_two_commands_run_it(redis_broker: Broker, tmp_path: Path) -> None:
         history = History(store)
 
         def all_checked() -> bool:
-            done = {one.external_id for one in history.executions() if one.state == "completed"}
+            done = {one.external_id for one in history.executions.all() if one.state == "completed"}
             return {"check-orders", "check-users"} <= done
 
         eventually(all_checked)
-        went = {one.external_id: one.task_server for one in history.executions()}
+        went = {one.external_id: one.task_server for one in history.executions.all()}
 
     assert went["extract-orders"] == went["extract-users"] == "celery"
     assert went["check-orders"] == went["check-users"] == "local"

@@ -215,7 +215,7 @@ def test_a_job_that_kills_its_child_becomes_a_dead_letter(site: Site) -> None:
     site.await_owners(1)
     site.trigger("poison-0")
 
-    site.wait(lambda: len(site.history.dead_letters()) == 1)
+    site.wait(lambda: len(site.history.dead_letters.awaiting()) == 1)
     site.enqueue("quick", 1)
     site.await_completed(1)
 

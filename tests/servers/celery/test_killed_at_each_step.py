@@ -129,7 +129,7 @@ def assert_each_ended_once(way: Way, watch: Watch) -> None:
     site = way.site
     completed = [one.external_id for one in site.executions() if one.state is COMPLETED]
     assert sorted(map(str, completed)) == [f"halting-{number}" for number in range(JOBS)]
-    assert (site.history.queued(), site.history.dead_letters()) == ([], [])
+    assert (site.history.queue.all(), site.history.dead_letters.awaiting()) == ([], [])
     assert set(site.states()) == {COMPLETED, FAILED}, "and nothing is left over"
     for step in (Step.CLAIM, Step.ACKNOWLEDGEMENT):
         assert_it_ran_once(way, step)

@@ -54,6 +54,7 @@ class Run:
         self.service = site.headway()
         self.workers = [self._worker() for _ in range(WORKERS)]
         site.await_owners(WORKERS * CHILDREN)
+        site.await_declared(*(f"at-most-{cap}-{number}" for cap in CAPS for number in (0, 1)))
         self.cap_of = self._queue()
         self.killed: Counter[str] = Counter()
 
@@ -91,11 +92,19 @@ class Run:
         return cap_of
 
     def kill_child(self) -> None:
-        worker = self.chance.choice(self.workers)
-        children = [pid for pid in self.site.children(worker) if pid in self.site.owners()]
-        if children:
-            self.site.kill(self.chance.choice(children))
-            self.killed["child"] += 1
+        """One that has a lease: those of a worker that has just been started may have none yet,
+        and get none if the others have done everything by then."""
+        children: list[int] = []
+
+        def some_are_up() -> bool:
+            owners = self.site.owners()
+            all_of_them = [pid for one in self.workers for pid in self.site.children(one)]
+            children[:] = [pid for pid in all_of_them if pid in owners]
+            return bool(children)
+
+        self.site.wait(some_are_up)
+        self.site.kill(self.chance.choice(children))
+        self.killed["child"] += 1
 
     def kill_parent(self) -> None:
         place = self.chance.randrange(len(self.workers))
@@ -180,7 +189,7 @@ def assert_each_ended_once(site: Site, run: Run, bodies: list[Body]) -> None:
     assert sorted(completed.values()) == list(run.cap_of)
     others = [one for one in executions if one.id not in completed]
     assert all(one.lost or one.state is HANDED_BACK for one in others), site.states()
-    assert site.history.dead_letters() == []
+    assert site.history.dead_letters.awaiting() == []
     recorded = [body for body in bodies if body.execution_id in completed]
     assert Counter(body.execution_id for body in recorded) == Counter(list(completed))
     assert all(body.ended != NEVER for body in recorded)
@@ -222,7 +231,7 @@ def test_a_broker_that_is_away_for_a_minute_ends_no_process_and_loses_nothing(
             site.enqueue("quick", *range(3, 23))
         time.sleep(MINUTE)
         waiting = {kind: site.completed() for kind, site in sites.items()}
-        queued = {kind: len(site.history.queued()) for kind, site in sites.items()}
+        queued = {kind: len(site.history.queue.all()) for kind, site in sites.items()}
 
         for kind, site in sites.items():
             site.broker.start()

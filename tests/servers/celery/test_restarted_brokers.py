@@ -47,7 +47,7 @@ class Load:
 
     def _feed(self) -> None:
         while not self._over.wait(PAUSE):
-            missing = range(self.jobs, self.jobs + QUEUED - len(self._site.history.queued()))
+            missing = range(self.jobs, self.jobs + QUEUED - len(self._site.history.queue.all()))
             self._site.enqueue("quick", *missing)
             self.jobs += len(missing)
 
@@ -120,4 +120,4 @@ def assert_each_ended_once(site: Site, jobs: int) -> None:
     assert sorted(ended) == list(range(jobs))
     assert set(site.states()) <= {COMPLETED, HANDED_BACK}, site.states()
     assert Counter(one.job for one in site.bodies()) == Counter(range(jobs))
-    assert (site.history.queued(), site.history.dead_letters()) == ([], [])
+    assert (site.history.queue.all(), site.history.dead_letters.awaiting()) == ([], [])

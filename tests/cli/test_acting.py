@@ -1,0 +1,197 @@
+"""What is done from the command line: in whose name, and asked before if it is much."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from headway.cli.deployment import actor
+from tests.cli.conftest import Shop
+from tests.surface.test_cli import assert_brief
+
+WRONG: list[tuple[tuple[str, ...], int, str]] = [
+    (("trigger", "laod-2"), 1, "did you mean 'load-2'?"),
+    (("trigger", "load-2", "--input", "3"), 2, "--app MODULE:APP"),
+    (("trigger", "load-2", "--input", "{"), 2, "is not JSON"),
+    (("trigger", "load-2", "--input", "[" * 9999), 2, "is not JSON"),
+    (("trigger", "load-2", "--input", "@nothere.json"), 2, "No such file"),
+    (("trigger", "load-2", "--input", "@."), 2, "Is a directory"),
+    (("trigger", "load-2", "-a", "shop:hw", "--input", "3"), 2, "load-2: input = 3"),
+    (("trigger", "load-2", "-a", "nothere:hw"), 2, "no module 'nothere' here"),
+    (("trigger", "load-2", "--delay", "soon"), 2, "--delay 90s"),
+    (("trigger", "load-2", "--max-attempts", "0"), 2, "--max-attempts"),
+    (("trigger",), 2, "WHAT is missing; for example headway trigger load-42"),
+    (("cancel",), 2, "give one external id"),
+    (("cancel", "load-2", "--entry", "5"), 2, "give one external id"),
+    (("cancel", "--execution", "999"), 1, "999"),
+    (("cancel", "--group", "etl"), 2, "add --yes"),
+    (("groups", "set", "etl"), 2, "nothing to change"),
+    (("groups", "set", "etl", "--cap", "x"), 2, "--cap 4"),
+    (("groups", "set", "etl", "--cap", "-1"), 2, "--cap = '-1': must be a whole number of at"),
+    (("groups", "set", "etl", "--priority", "99"), 2, "from 0 to 31"),
+    (("groups", "set", "elt", "--cap", "1"), 1, "did you mean 'etl'?"),
+    (("groups", "trigger", "etl"), 2, "add --yes"),
+    (("manifests", "enable", "laod-2"), 1, "did you mean 'load-2'?"),
+    (("manifests", "disable"), 2, "WHAT... is missing"),
+    (("executions", "rerun", "999"), 1, "999"),
+    (("queue", "cancel", "999"), 1, "999"),
+    (("dead-letters", "requeue"), 2, "give ids, or --all"),
+    (("dead-letters", "requeue", "1", "--all"), 2, "give ids, or --all"),
+    (("dead-letters", "requeue", "1", "2"), 2, "to requeue 2 dead letters, add --yes"),
+    (("dead-letters", "requeue", "--all"), 2, "to requeue 2 dead letters, add --yes"),
+    (("dead-letters", "requeue", "999"), 1, "not found"),
+    (("dead-letters", "acknowledge", "998", "999", "--yes"), 1, "not found"),
+    (("dead-letters", "requeue", "1", "2", "--input", "3", "--yes"), 2, "one id"),
+]
+
+
+def audited(shop: Shop) -> list[tuple[str, str]]:
+    """What the audit says that was done by us, oldest first."""
+    records = shop.read("audit", "list", "--actor", actor())[::-1]
+    return [(one["action"], one["subject"]) for one in records]
+
+
+def test_where_very_much_waits_no_more_is_queued(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWAY_MAX_QUEUED_PER_GROUP", "1")
+    shop.said("trigger", "load-2")
+    for command in (("trigger", "load-0"), ("groups", "trigger", "etl", "--yes")):
+        code, out, err = shop(*command)
+        assert (code, out) == (1, "")
+        assert "1 entries wait already in" in err
+        assert_brief(err)
+    shop.said("trigger", "odd-[bold]")
+
+
+def test_triggering(shop: Shop) -> None:
+    assert shop.said("trigger", "load-2") == "queued load-2 as entry 5\n"
+    assert shop.read("trigger", "load-2", "--delay", "1h30m") == {
+        "external_id": "load-2",
+        "entry": 6,
+    }
+
+    first, second = shop.read("queue", "list")
+    assert (first["source"], first["delayed"]) == ("trigger", False)
+    assert second["delayed"]
+    assert audited(shop) == [("manifest.trigger", "load-2")] * 2
+
+
+def test_triggering_with_an_input(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shop.command.folder / "input.json").write_text('{"name": "file"}')
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"name": "stdin"}'))
+    for given in ('{"name": "here"}', "@input.json", "-"):
+        shop.said("trigger", "load-2", "--app", "shop:hw", "--input", given)
+
+    assert len(shop.read("queue", "list", "load-2")) == 3
+
+
+def test_what_is_wrong_changes_nothing(shop: Shop) -> None:
+    for arguments, code, said in WRONG:
+        result = shop(*arguments)
+        assert (result.code, result.out) == (code, ""), arguments
+        assert_brief(result.err)
+        assert said in result.err
+    assert audited(shop) == []
+    assert shop.read("queue", "list") == []
+
+
+def test_switching_manifests(shop: Shop) -> None:
+    assert shop.said("manifests", "disable", "load-0", "load-2") == "disabled load-0, load-2\n"
+    assert {one["external_id"] for one in shop.read("manifests", "list", "--disabled")} == {
+        "load-0",
+        "load-2",
+    }
+    assert shop.read("manifests", "enable", "load-0") == {"enabled": ["load-0"]}
+    assert audited(shop)[-1] == ("manifest.enable", "load-0")
+
+
+def test_changing_a_group(shop: Shop) -> None:
+    assert shop.said("groups", "set", "etl", "--cap", "3", "--disable") == (
+        "group etl: disabled, cap 3\n"
+    )
+    [etl] = shop.read("groups", "list", "etl")
+    assert (etl["max_active_jobs"], etl["enabled"], etl["priority"]) == (3, False, 0)
+
+    shop.said("groups", "set", "etl", "--cap", "none", "--enable", "--priority", "9")
+    [etl] = shop.read("groups", "list", "etl")
+    assert (etl["max_active_jobs"], etl["enabled"], etl["priority"]) == (None, True, 9)
+
+
+def test_triggering_and_cancelling_a_group(shop: Shop) -> None:
+    assert shop.read("groups", "trigger", "etl", "--yes") == {"group": "etl", "queued": 4}
+    assert shop.said("cancel", "--group", "etl", "--yes") == "4 cancelled\n"
+    assert shop.read("queue", "list") == []
+    assert audited(shop) == [("group.trigger", "etl"), ("group.cancel", "etl")]
+
+
+def test_cancelling_by_every_name(shop: Shop) -> None:
+    for _ in range(3):
+        shop.said("trigger", "load-2")
+    assert shop.said("queue", "cancel", "5") == "entry 5: 1 cancelled\n"
+    assert shop.said("cancel", "--entry", "6") == "1 cancelled\n"
+    assert shop.read("cancel", "load-2", "--reason", "wrong day") == {
+        "cancelled": 1,
+        "requested": 0,
+        "finished": None,
+    }
+    assert shop.said("executions", "cancel", "1").startswith("execution 1: already finished: ")
+
+
+def test_running_something_again(shop: Shop) -> None:
+    [done] = shop.read("executions", "list", "load-2")
+
+    assert shop.read("executions", "rerun", str(done["id"])) == [
+        {"execution": done["id"], "entry": 5}
+    ]
+    [entry] = shop.read("queue", "list")
+    assert (entry["source"], entry["external_id"]) == ("rerun", "load-2")
+
+
+def test_requeueing_one_dead_letter_asks_nobody(shop: Shop) -> None:
+    assert shop.said("dead-letters", "requeue", "1", "--note", "back") == (
+        "dead letter 1: requeued as entry 5\n"
+    )
+    assert audited(shop) == [("dead_letter.requeue", "1")]
+    [left] = shop.read("dead-letters", "list")
+    assert left["external_id"] == "load-3"
+    assert {one["status"] for one in shop.read("dead-letters", "list", "--resolved")} == {
+        "retried",
+        "awaiting_intervention",
+    }
+
+
+def test_requeueing_with_another_input(shop: Shop) -> None:
+    given = ("--input", '{"name": "mended"}', "--app", "shop:hw")
+    shop.said("dead-letters", "requeue", "1", *given)
+
+    assert len(shop.read("queue", "list", "load-1")) == 1
+
+
+@pytest.mark.parametrize("which", [("1", "2"), ("--all",), ("--group", "etl")], ids=" ".join)
+def test_acknowledging_several(shop: Shop, which: tuple[str, ...]) -> None:
+    assert shop.said("dead-letters", "acknowledge", *which, "--yes") == "2 acknowledged\n"
+    assert shop.read("dead-letters", "list") == []
+    assert shop.said("dead-letters", "acknowledge", "--all") == "0 acknowledged\n"
+
+
+def test_what_was_done_is_told_even_if_the_next_one_fails(shop: Shop) -> None:
+    code, out, err = shop("executions", "cancel", "1", "999")
+    assert (code, out) == (1, "execution 1: already finished: completed\n")
+    assert "execution = 999" in err
+
+    code, out, err = shop("executions", "rerun", "1", "999", "--json")
+    assert code == 1
+    assert [one["execution"] for one in json.loads(out)] == [1]
+
+
+def test_a_retry_has_a_number_and_no_end(shop: Shop) -> None:
+    shop.said("trigger", "load-0")
+    shop.said("trigger", "load-2", "--max-attempts", "3")
+
+    header, *lines = shop.said("queue", "list").splitlines()
+    assert header.endswith("attempt")
+    assert sorted(line.split("  ")[-1].strip() for line in lines) == ["1", "1 of 3"]

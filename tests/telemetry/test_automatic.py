@@ -1,0 +1,119 @@
+"""OTEL_* variables are enough: ``headway run`` sends to the collector they name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from headway import Headway
+from headway.store.engine import Store
+from headway.telemetry import automatic
+from headway.telemetry.automatic import export_if_wanted, wanted
+from headway.telemetry.otel import OpenTelemetry
+from tests.builders import eventually
+from tests.surface.command_line import finish, start
+
+
+class Collector(ThreadingHTTPServer):
+    """What OTLP over HTTP is sent to."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Taking)
+        self.taken: list[tuple[str, bytes]] = []
+
+
+class _Taking(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.taken.append((self.path, body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as collector:
+        thread = Thread(target=collector.serve_forever)
+        thread.start()
+        yield collector
+        collector.shutdown()
+        thread.join()
+
+
+PROGRAM = """
+from headway import Headway, every
+hw = Headway("shop", database_url="sqlite:///shop.db")
+
+@hw.workflow
+def count_stock() -> None: ...
+
+hw.schedule(count_stock, "count-a", None, every(hours=1))
+"""
+
+
+def test_headway_run_sends_to_the_collector_the_environment_names(
+    collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM, "utf-8")
+    address = f"http://127.0.0.1:{collector.server_address[1]}"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+    running = start(tmp_path, "run", "shop:hw")
+    spans = ("enqueue count_stock", "dispatch count_stock", "run count_stock", "step count_stock")
+
+    def sent() -> bytes:
+        return b"".join(body for path, body in list(collector.taken) if path == "/v1/traces")
+
+    try:
+        eventually(lambda: all(name.encode() in sent() for name in spans))
+    finally:
+        running.terminate()
+        code, _, err = finish(running)
+    assert code == 0, err
+    assert b"shop" in sent(), "the service is called like the application"
+    measured = b"".join(body for path, body in collector.taken if path == "/v1/metrics")
+    assert b"headway.run.duration" in measured, "what is left is sent at the end"
+
+
+def test_only_a_collector_that_is_named_switches_it_on() -> None:
+    assert wanted({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"})
+    assert not wanted({"OTEL_SERVICE_NAME": "shop"})
+    named = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+    assert not wanted(named | {"OTEL_SDK_DISABLED": "TRUE"})
+
+
+def test_an_application_that_has_seen_to_it_itself_is_left_alone(sqlite_url: str) -> None:
+    app, store = Headway(database_url=sqlite_url), Store(sqlite_url)
+    app.observer.subscribe(OpenTelemetry())
+    before = app.observer.subscribers
+    export_if_wanted(app, store, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    store.close()
+    assert app.observer.subscribers == before
+
+
+def test_without_the_packages_it_goes_on_without(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic, "find_spec", lambda name: None)
+    app, store = Headway(database_url=sqlite_url), Store(sqlite_url)
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    assert not export_if_wanted(app, store, environ)
+    store.close()
+
+
+def test_running_imports_nothing_of_it_unless_asked() -> None:
+    program = "import headway.cli.serving, sys; print([n for n in sys.modules if 'opentel' in n])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
