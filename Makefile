@@ -1,17 +1,21 @@
 # Everything headway needs is installed into .venv by the first command that needs it.
 
 PYTHON    ?= python3
-WORKERS   ?= 3
+WORKERS   ?= 4
 DEMO_ARGS ?=
 TEST_ARGS ?=
 CHAOS_ARGS ?=
 SOAK_ARGS ?=
+BENCH_ARGS ?=
 
 EXTRAS    := postgres,dev
 INSTALLED := .venv/installed-in
 
+# A test run starts hundreds of processes: none of them should compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pooled check chaos soak bench .venv
+.PHONY: help demo test test-pooled check chaos soak bench bench-full .venv
 
 help:
 	@echo 'make demo    watch a small ETL run             DEMO_ARGS="--for 20" ends it after 20 seconds'
@@ -20,7 +24,8 @@ help:
 	@echo 'make check   format, lint, import layers, types'
 	@echo 'make chaos   kill, stop and restart everything for five minutes     CHAOS_ARGS="--seed 7"'
 	@echo 'make soak    run processes for five minutes and see that nothing grows   SOAK_ARGS="--minutes 60"'
-	@echo 'make bench   run every benchmark'
+	@echo 'make bench   headway beside its peers, a quarter of an hour  BENCH_ARGS="--only drain,latency" picks parts'
+	@echo 'make bench-full   the same with a million manifests and an aged database, in an hour'
 	@echo 'make .venv   install only              PYTHON=python3.12 picks the interpreter for a new .venv'
 	@echo 'The command is then .venv/bin/headway; after ". .venv/bin/activate" it is headway.'
 
@@ -49,11 +54,10 @@ soak: $(INSTALLED)
 	@.venv/bin/python -m benchmarks.soak $(SOAK_ARGS)
 
 bench: $(INSTALLED)
-	@set -e; for script in benchmarks/[!_]*.py; do \
-	  name=$$(basename "$$script" .py); \
-	  echo "== $$name"; \
-	  .venv/bin/python -m "benchmarks.$$name"; \
-	done
+	@.venv/bin/python -m benchmarks.comparison $(BENCH_ARGS)
+
+bench-full: $(INSTALLED)
+	@.venv/bin/python -m benchmarks.comparison --full $(BENCH_ARGS)
 
 .venv: $(INSTALLED)
 	@:
