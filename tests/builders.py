@@ -208,11 +208,11 @@ class Scene:
         self.store.close()
 
 
-def eventually(condition: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Wait for what no event tells: the doings of other processes and background writes."""
-    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
+    deadline, pause = time.monotonic() + patience, threading.Event()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s"
+        assert time.monotonic() < deadline, f"not within {patience} s"
         pause.wait(0.01)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -32,6 +33,10 @@ def scene(database_url: str) -> Iterator[Scene]:
 def delivered(scene: Scene, workflow: str = "work", server: str = "gpu") -> int:
     """A pending execution that was sent to another task server."""
     [entry] = scene.enqueue(NewEntry(workflow, Source.AD_HOC, "null"))
+    return dispatched(scene, entry, server)
+
+
+def dispatched(scene: Scene, entry: int, server: str = "gpu") -> int:
     with scene.store.writing() as tx:
         return work_queue.dispatch(tx, [entry], {entry: server})[entry]
 
@@ -209,10 +214,16 @@ def test_who_does_not_know_the_workflow_sends_it_back_uncharged(scene: Scene) ->
 
 
 def test_who_never_knows_it_fails_it_with_the_reason_in_the_end(scene: Scene) -> None:
-    scene.configure(max_dispatch_attempts=1, server_lease="10s")
+    scene.configure(max_dispatch_attempts=1, unknown_workflow_timeout="15s", server_lease="10s")
     execution_id = delivered(scene, "unheard-of")
 
     with Executor(scene.app) as executor:
+        for seconds in (5, 10):
+            assert executor.run(execution_id) is HANDED_BACK
+            [entry] = scene.history.queue.all()
+            refused_at = scene.execution(execution_id).finished_at
+            assert refused_at and entry.scheduled_at == refused_at + timedelta(seconds=seconds)
+            execution_id = dispatched(scene, entry.id)
         assert executor.run(execution_id) is ExecutionState.FAILED
 
     failure = scene.execution(execution_id).failure

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headway.domain.execution import Ended, Execution, ExecutionState, Failure, FailureCode, Outcome
+from headway.domain.refusals import pause_after
 from headway.errors import IllegalTransition
 from headway.store import delays, executions, outcomes, work_queue
 from headway.store.engine import Store
@@ -195,7 +196,7 @@ def test_an_execution_whose_entry_is_refused_too_often_fails(store: Store, clock
         with store.writing() as tx:
             [taken] = outcomes.take_back(tx, [execution_id], 3, "is\x00away")
             assert delays.next_scheduled_at(tx) == (
-                None if refusals == 3 else clock.now + delays.REFUSAL_PAUSE
+                None if refusals == 3 else clock.now + pause_after(refusals)
             )
     assert rows_of(store, queue_table) == []
     assert taken.state is ExecutionState.FAILED

@@ -15,6 +15,7 @@ from headway.runner.pool import WorkerPool
 from headway.runner.workflow import RunnerEnv
 from headway.store import deliveries, leases, outcomes
 from headway.store.deliveries import Waiting
+from headway.store.transaction import Transaction
 
 Taken = Execution | Waiting | None
 
@@ -149,9 +150,19 @@ class Deliveries(WorkerPool):
                 return waiting
             known = waiting.workflow in self._registry.names()
             missing = f"does not {'run' if known else 'know'} the workflow {waiting.workflow!r}"
-            attempts, backoff = self._settings.max_dispatch_attempts, self._settings.retry_policy
-            reason = f"{owner} {missing}"
-            returned = outcomes.take_back(tx, [execution_id], attempts, reason, backoff)
+            returned = self._take_back(tx, execution_id, f"{owner} {missing}")
         for one in returned:
             self._observer.emit(f"execution.{one.state}", **one.told())
         return returned[0] if returned else None
+
+    def _take_back(self, tx: Transaction, execution_id: int, reason: str) -> list[Execution]:
+        """Whoever runs it may still come, as for all that no living server knows."""
+        settings = self._settings
+        return outcomes.take_back(
+            tx,
+            [execution_id],
+            settings.max_dispatch_attempts,
+            reason,
+            settings.retry_policy,
+            patience=settings.unknown_workflow_timeout,
+        )

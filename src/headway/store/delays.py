@@ -11,17 +11,15 @@ from headway.store.tables import manifest, work_queue
 from headway.store.transaction import Transaction, among, locked_in_order
 from headway.store.types import Instant
 
-REFUSAL_PAUSE = timedelta(seconds=5)
 
-
-def put_off(tx: Transaction, entry_ids: Sequence[int]) -> None:
-    """Count a refused hand-over on queued entries and leave the task server some time."""
+def put_off(tx: Transaction, entry_ids: Sequence[int], pause: timedelta) -> None:
+    """Count a refused hand-over on queued entries and leave them alone for a *pause*."""
     tx.connection.execute(
         update(work_queue)
         .where(locked_in_order(tx, work_queue, and_(QUEUED, among(tx, work_queue.c.id, entry_ids))))
         .values(
             dispatch_attempts=work_queue.c.dispatch_attempts + 1,
-            scheduled_at=tx.now + REFUSAL_PAUSE,
+            scheduled_at=tx.now + pause,
             delayed=True,
         )
     )

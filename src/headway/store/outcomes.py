@@ -5,7 +5,7 @@ The guarded DELETE is the fence: the loser of a race gets no row back and does n
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
@@ -21,6 +21,7 @@ from headway.domain.execution import (
     Outcome,
     crashed_too_often,
 )
+from headway.domain.refusals import is_hopeless, pause_after
 from headway.domain.retry import RetryPolicy
 from headway.domain.text import printable
 from headway.store import dead_letters, pause_states
@@ -100,21 +101,28 @@ def take_back(
     max_dispatch_attempts: int,
     reason: str,
     backoff: RetryPolicy = BACKOFF,
+    patience: timedelta = timedelta(),
 ) -> list[Execution]:
     """Queue the entries of pending executions again, a little later: their server refused them.
 
-    An execution whose entry was refused *max_dispatch_attempts* times fails with the *reason*.
+    An execution whose entry was refused *max_dispatch_attempts* times, and that for as long as the
+    *patience*, fails with the *reason*.
     """
     failure = Failure("DispatchJobs", FailureCode.REFUSED, printable(reason, REASON_LIMIT))
 
+    refused: dict[int, list[int]] = {}
+
     def outcome_of(row: Any) -> Outcome:
-        if row.dispatch_attempts + 1 < max_dispatch_attempts:
-            return Outcome(ExecutionState.HANDED_BACK)
-        return Outcome(ExecutionState.FAILED, failure)
+        refusals = row.dispatch_attempts + 1
+        if is_hopeless(refusals, max_dispatch_attempts, patience):
+            return Outcome(ExecutionState.FAILED, failure)
+        refused.setdefault(refusals, []).append(row.entry_id)
+        return Outcome(ExecutionState.HANDED_BACK)
 
     pending = and_(among(tx, execution.c.id, execution_ids), PENDING)
     taken = _end(tx, pending, outcome_of, backoff)
-    put_off(tx, [one.entry_id for one in taken if one.state is ExecutionState.HANDED_BACK])
+    for refusals, entry_ids in refused.items():
+        put_off(tx, entry_ids, pause_after(refusals))
     return taken
 
 

@@ -29,6 +29,7 @@ from tests.scenarios.fleet import Kill
 
 ROOT = Path(__file__).parents[3]
 LEASE = "6s"
+PATIENCE = 100.0  # only against hanging: each of these processes takes seconds to start
 WORKFLOWS = (
     "quick",
     "quick_async",
@@ -162,7 +163,7 @@ class Site:
 
     def wait(self, condition: Callable[[], bool]) -> None:
         try:
-            eventually(condition)
+            eventually(condition, PATIENCE)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.states()}\n{self.logs()}") from None
 

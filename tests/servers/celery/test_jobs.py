@@ -279,6 +279,7 @@ def test_an_isolated_job_that_does_not_listen_is_killed_at_its_timeout(
     assert worker.poll() is None
 
 
+@pytest.mark.timeout(400)
 def test_an_isolated_job_waits_for_a_pool_that_can_run_it(site: Site) -> None:
     site.headway()
     site.worker(pool="gevent")
