@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -180,6 +181,12 @@ class Site:
         """Wait until these processes, which die with another, have done so."""
         self.wait(lambda: not any(_lives(pid) for pid in pids))
         self.kills += [Kill(pid, time.monotonic_ns()) for pid in pids]
+
+    def is_ready(self, worker: subprocess.Popen[bytes]) -> bool:
+        """Celery ends a worker that loses a child before that."""
+        return (
+            re.search(rf"\bworker{self.processes.index(worker)}@\S+ ready", self.log()) is not None
+        )
 
     def children(self, process: subprocess.Popen[bytes]) -> Sequence[int]:
         listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()

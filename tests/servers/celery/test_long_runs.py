@@ -98,7 +98,8 @@ class Run:
 
         def some_are_up() -> bool:
             owners = self.site.owners()
-            all_of_them = [pid for one in self.workers for pid in self.site.children(one)]
+            ready = filter(self.site.is_ready, self.workers)
+            all_of_them = [pid for one in ready for pid in self.site.children(one)]
             children[:] = [pid for pid in all_of_them if pid in owners]
             return bool(children)
 
