@@ -153,6 +153,27 @@ def test_a_run_that_is_watched_stays_where_it_is(page: Page, plant: Plant) -> No
     assert total(found) < GOOD, json.dumps(found, indent=1)
 
 
+def test_a_manifest_whose_job_comes_and_goes_stays_where_it_is(page: Page, plant: Plant) -> None:
+    for gate in (plant.packing, plant.posting):
+        gate.opened.set()
+    page.goto("/manifests/parcel")
+    cancel = page.get_by_role("button", name="Cancel")
+    for _ in range(4):
+        expect(cancel).to_be_disabled()
+        started = len(plant.events.named("execution.started", external_id="parcel"))
+        ended = len(plant.events.named("execution.completed", external_id="parcel"))
+        plant.packing.opened.clear()
+        plant.app.trigger("parcel")
+        plant.events.wait_for("execution.started", started + 1, external_id="parcel")
+        refresh(page)
+        expect(cancel).to_be_enabled()
+        plant.packing.opened.set()
+        plant.events.wait_for("execution.completed", ended + 1, external_id="parcel")
+        refresh(page)
+    found = shifts_of(page)
+    assert total(found) < GOOD, json.dumps(found, indent=1)
+
+
 def test_what_moves_is_seen(page: Page) -> None:
     """The measure itself: without it all the others would be good whatever happened."""
     page.goto("/manifests")
