@@ -29,6 +29,9 @@ MOST_WAITING = 500
 COME_BACK = 5
 LIVE = ExecutionFilter(states=[ExecutionState.PENDING, ExecutionState.IN_PROGRESS])
 
+# Of a summary: when it was made, and over how long its rates were taken.
+UNTOLD = ("now", "rated")
+
 SUMMARY, EXECUTION, MISSED, END = "summary", "execution", "missed", "end"
 
 
@@ -157,8 +160,8 @@ class Broadcaster:
 
     def _tell_everything(self, streams: Iterable[Stream]) -> None:
         changes = list(self._changes())
-        summary = _plain(asdict(self._history.overview.summary()))
-        del summary["now"]
+        found = asdict(self._history.overview.summary())
+        summary = {name: value for name, value in found.items() if name not in UNTOLD}
         for stream in streams:
             if stream.told != summary:
                 stream.told = summary

@@ -14,6 +14,7 @@ import pytest
 from headway.domain.execution import ExecutionState, Outcome
 from headway.store import outcomes
 from headway.web.api import events
+from headway.web.api.models.overview import SummaryAnswer
 from headway.web.broadcasting import MOST_WAITING, Broadcaster, Event, Stream
 from headway.web.failures import TooMany
 from tests.builders import OWNER
@@ -139,10 +140,18 @@ def test_a_browser_sees_an_execution_end(deployment: Deployment) -> None:
         assert answer.read() in (b"", b"\n")
 
 
+def test_how_everything_stands_is_told_at_once(deployment: Deployment) -> None:
+    with open_stream(deployment, "/events") as answer:
+        name, data = next_event(answer)
+    assert name == "summary"
+    assert data.keys() == SummaryAnswer.model_fields.keys() - {"now"}
+    assert data["running"] == 1
+
+
 def test_a_silent_stream_is_kept_alive(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "BEAT_SECONDS", 0.01)
     with open_stream(deployment, "/events") as answer:
-        while not answer.readline().startswith(b": "):
-            pass
+        while not (line := answer.readline()).startswith(b": "):
+            assert line, "the stream has ended"
