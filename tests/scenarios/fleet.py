@@ -50,6 +50,20 @@ def manage_without_lock(url: str, log: Path) -> None:
     manage(url, log)
 
 
+def manage_and_count(url: str, log: Path) -> None:
+    """The same, but it notes whenever somebody else leads."""
+    ask = engine._try_lock
+
+    def ask_and_count(connection: Any, lock: Lock, seconds: int, patience: int) -> datetime | None:
+        taken_at = ask(connection, lock, seconds, patience)
+        if taken_at is None and lock is Lock.MANAGE:
+            _note(log, "followed")
+        return taken_at
+
+    engine._try_lock = ask_and_count
+    manage(url, log)
+
+
 def manage_and_stop(url: str, log: Path) -> None:
     """The same, but it stops in the middle of its first cycle that has something to queue."""
     enqueue = work_queue.enqueue

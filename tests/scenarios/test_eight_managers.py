@@ -10,7 +10,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Event
@@ -22,14 +21,24 @@ from headway.store.engine import Store
 from headway.store.locks import Lock
 from headway.store.migrate import migrate
 from tests.builders import eventually
-from tests.scenarios.fleet import Fleet, manage, manage_and_stop, manage_without_lock, work
+from tests.scenarios.fleet import (
+    Fleet,
+    manage_and_count,
+    manage_and_stop,
+    manage_without_lock,
+    work,
+)
 from tests.scenarios.occurrences import Job, Ledger
 
 pytestmark = pytest.mark.long
 
-AT_MOST = timedelta(seconds=10)
+# One who follows asks every two seconds, and the database ends a stopped leader's session after
+# five; counted, because the seconds that a busy machine takes for all the rest are not headway's.
+MOST_IN_VAIN = 4
 LONGEST_STOP = 8.0
 STUCK = 60.0
+# What the database said last may be lost with the connection, if that is found closed first.
+ENDED = ("IdleInTransactionSessionTimeout", "server closed the connection unexpectedly")
 
 
 @pytest.fixture
@@ -158,15 +167,13 @@ def test_a_leader_stopped_in_its_cycle_is_replaced_in_time_and_cannot_write(
     ledger = Ledger(store, [Job("job", 1, by_clock=False)], seconds=1)
     zombie = fleet.start(manage_and_stop)
     eventually(lambda: bool(fleet.said("stopped")))
-    [stopped_at] = map(datetime.fromisoformat, fleet.said("stopped"))
 
-    fleet.start(manage)
+    fleet.start(manage_and_count)
     eventually(lambda: ledger.first_entry_at() is not None)
 
-    first = ledger.first_entry_at()
-    assert first is not None and first - stopped_at <= AT_MOST
+    assert len(fleet.said("followed")) <= MOST_IN_VAIN
     before = ledger.entries()
     fleet.signal(zombie, signal.SIGCONT)
     eventually(lambda: bool(fleet.said("failed", zombie)))
-    assert "IdleInTransactionSessionTimeout" in fleet.said("failed", zombie)[0]
+    assert any(told in fleet.said("failed", zombie)[0] for told in ENDED)
     assert ledger.entries() == before
