@@ -156,7 +156,6 @@ def populate(scene: Scene) -> None:
 def deployed(url: str, **access: Any) -> Iterator[Deployment]:
     """The deployment on *url*, populated."""
     with Scene(url, virtual_time=False) as scene:
-        populate(scene)
         let_in = Access(
             **{
                 "tokens": FixedTokens(),
@@ -167,6 +166,7 @@ def deployed(url: str, **access: Any) -> Iterator[Deployment]:
         )
         made = build_app(scene.app, scene.store, let_in)
         try:
+            populate(scene)
             with listening(made) as site:
                 yield Deployment(scene, site)
         finally:
