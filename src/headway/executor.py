@@ -18,7 +18,7 @@ from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.servers import EXECUTOR
-from headway.wakeups import Announcer, Role
+from headway.wakeups import Announcer, Role, concerned
 
 __all__ = ["Executor"]
 
@@ -138,7 +138,7 @@ class Executor:
             app.settings,
             app.observer,
             owner,
-            on_finished=lambda: announcer([Role.MANAGER, Role.DISPATCHER]),
+            on_finished=lambda of_manifests: announcer(concerned(of_manifests)),
             takes=self._takes(),
         )
 

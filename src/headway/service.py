@@ -29,7 +29,7 @@ from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
 from headway.turns import Turn, Turns
-from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
+from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps, concerned
 
 PULSE = 2.0
 # Those without which work stands still; the others are hints and housekeeping.
@@ -142,7 +142,7 @@ class Service:
             self.app.settings,
             self.app.observer,
             self.owner,
-            on_finished=lambda: self._wakeups.wake(Role.MANAGER, Role.DISPATCHER),
+            on_finished=lambda of_manifests: self._wakeups.wake(*concerned(of_manifests)),
             leased=True,
             pulsed=True,
             takes=self.app.task_servers.local_workflows,

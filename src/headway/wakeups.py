@@ -16,6 +16,15 @@ class Role(StrEnum):
 EVERY_ROLE = frozenset(Role)
 
 
+def concerned(of_manifests: bool) -> tuple[Role, ...]:
+    """Whom it concerns that something has ended: room is free, and manifests may go on.
+
+    >>> concerned(of_manifests=False)
+    (<Role.DISPATCHER: 'dispatcher'>,)
+    """
+    return (Role.MANAGER, Role.DISPATCHER) if of_manifests else (Role.DISPATCHER,)
+
+
 class WakeUps:
     """Wakes the loops of this process at once and tells other servers through *announce*.
 

@@ -20,6 +20,7 @@ from headway.dispatcher.steps import (
 from headway.dispatcher.unknown import UnknownWorkflows
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
 from headway.domain.admission import Admission, Verdict, has_room
+from headway.domain.front import Front
 from headway.domain.routing import LOCAL, TaskServer
 from headway.domain.starting import OwnWorkers
 from headway.domain.work_queue import WorkQueueEntry
@@ -91,6 +92,7 @@ class JobDispatcher:
         self._own_workers = own_workers
         self._unknown = UnknownWorkflows()
         self._shut = ShutGroups()
+        self._front = Front()
         self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
@@ -120,7 +122,16 @@ class JobDispatcher:
             keep = partial(hands.keep, tx)
             free = self._free_hands(workers)
             some = None if free is None or workers is None else min(free, _most_at_once(workers))
-            env = DispatchEnv(tx, self._settings, workers, self._task_servers, keep, careful, some)
+            env = DispatchEnv(
+                tx,
+                self._settings,
+                workers,
+                self._task_servers,
+                keep,
+                careful,
+                some,
+                self._front,
+            )
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
             times.stop()
             # What was dispatched is told first; the next cycle sees to that.

@@ -27,6 +27,7 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """
     page = _read(env)
     if _is_due(page, env) and delays.ripen(env.tx, MOST_RIPENED):
+        env.front.forget()
         page = _read(env)
     resting = resting_until(page.entries, env.tx.now)
     for _ in range(LOOKS):
@@ -47,7 +48,7 @@ def _is_due(page: Page, env: DispatchEnv) -> bool:
 
 def _read(env: DispatchEnv) -> Page:
     return read_page(
-        env.tx, env.settings, env.workers, env.task_servers.reachable(), env.free_hands
+        env.tx, env.settings, env.workers, env.task_servers.reachable(), env.free_hands, env.front
     )
 
 
@@ -55,7 +56,9 @@ def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchSt
     """Count what holds a slot, overall and per group."""
     if not state.entries:
         return state
-    active = executions.count_active(env.tx, env.settings.exclude_from_max_active_jobs)
+    excluded = env.settings.exclude_from_max_active_jobs
+    active = executions.count_active(env.tx, excluded, env.front.live_from)
+    env.front.count_from(active.oldest)
     return replace(state, active=active)
 
 

@@ -8,6 +8,7 @@ from headway.config import Settings
 from headway.definition.task_servers import TaskServers
 from headway.domain.admission import Active, Admission
 from headway.domain.execution import Execution
+from headway.domain.front import Front
 from headway.domain.starting import Hands
 from headway.domain.work_queue import WorkQueueEntry
 from headway.store.servers import Workers
@@ -22,7 +23,8 @@ class DispatchEnv:
     ``task_servers`` is what this application sends elsewhere; ``keep_hands``
     asks for free workers in this process, who start at once what is dispatched to them; if they
     are the only ones, ``free_hands`` is how many there are. Who is not ``careful`` saves the time
-    it takes to find one bad entry among many.
+    it takes to find one bad entry among many. ``front`` is where the queue began in the last cycle,
+    if that is worth remembering.
     """
 
     tx: Transaction
@@ -32,6 +34,7 @@ class DispatchEnv:
     keep_hands: Callable[[], Hands | None] = lambda: None
     careful: bool = True
     free_hands: int | None = None
+    front: Front = field(default_factory=Front)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from headway.domain.work_queue import WorkQueueEntry
 
 @dataclass(frozen=True)
 class Active:
-    """How many executions hold a slot: of the global limit, per group, and of the own workers.
+    """How many executions hold a slot: of the global limit, per group, and of the own workers;
+    and the id of the oldest that lives.
 
     >>> Active(3, {7: 2}).by_group[7]
     2
@@ -25,6 +26,7 @@ class Active:
     total: int
     by_group: dict[int, int]
     local: int = 0
+    oldest: int | None = None
 
 
 NO_WORKER_FREE = "no worker is free"

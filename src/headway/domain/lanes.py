@@ -18,7 +18,7 @@ DEEPER = 4
 # Each is itself and no other: compared by value, thousands of them would take their time.
 @dataclass(frozen=True, eq=False, slots=True)
 class Lane:
-    """One lane as its first entry shows it; ``room`` is what its group's cap leaves free.
+    """One lane as its first entry shows it; ``room`` is what its group's ``cap`` leaves free.
 
     >>> Lane(1, 5, datetime(2030, 1, 1), 7, group_priority=9).order[:2]
     (-9, -5)
@@ -30,6 +30,7 @@ class Lane:
     first_id: int
     group_priority: int = 0
     room: int | None = None
+    cap: int | None = None
 
     @property
     def order(self) -> Key:

@@ -27,6 +27,9 @@ from headway.workflow import Workflow
 # An event tells the commonest reasons; each manifest's own is in its decision.
 REASONS = 20
 
+# How often what is live is looked at for what takes too long, however many cycles there are.
+WATCH_EVERY = timedelta(seconds=1)
+
 MANIFEST_MANAGER = Workflow(
     "manifest-manager",
     (
@@ -87,6 +90,7 @@ class ManifestManager:
         self._cancel_here = cancel_here
         self._chunk = ChunkSize()
         self._last_served = 0
+        self._watched_at: datetime | None = None
 
     def run_once(self) -> ManagerResult:
         """Run one cycle over one chunk; a server that is not the leader does nothing.
@@ -98,7 +102,8 @@ class ManifestManager:
             with self._store.leading(Lock.MANAGE) as tx:
                 if tx is None:
                     return ManagerResult(led=False)
-                env = ManagerEnv(tx, self._settings, self._chunk.size, self._last_served)
+                watches = self._is_time_to_watch(tx.now)
+                env = ManagerEnv(tx, self._settings, self._chunk.size, self._last_served, watches)
                 state: ManagerState = MANIFEST_MANAGER.run_now(
                     ManagerState(), env, before_step=times
                 )
@@ -110,6 +115,8 @@ class ManifestManager:
             raise
         self._chunk.done(result.candidates)
         self._last_served = state.last_served
+        if watches:
+            self._watched_at = env.tx.now
         self._tell(state)
         self._observer.emit(
             "manager.cycle",
@@ -118,6 +125,10 @@ class ManifestManager:
             seconds=times.seconds,
         )
         return result
+
+    def _is_time_to_watch(self, now: datetime) -> bool:
+        """No timeout is so short that it matters; and a busy manager looks at thousands of runs."""
+        return self._watched_at is None or not timedelta() <= now - self._watched_at < WATCH_EVERY
 
     def _tell(self, state: ManagerState) -> None:
         """Only now that it has happened for good: a cycle that rolls back tells nobody."""

@@ -16,6 +16,8 @@ TIMED_OUT = "timeout"
 
 def cancel_timed_out_jobs(state: ManagerState, env: ManagerEnv) -> ManagerState:
     """Flag runs beyond their timeout; the cycle tells those of this very server once it commits."""
+    if not env.watches:
+        return state
     running = executions.running(env.tx)
     late = [
         run.execution_id
@@ -38,7 +40,7 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
     knows how to run will have its turn.
     """
     limit = env.tx.now - env.settings.stale_pending_timeout
-    if not outcomes.has_stale_pending(env.tx, limit):
+    if not env.watches or not outcomes.has_stale_pending(env.tx, limit):
         return state
     at_work = servers.claimed_since(env.tx, limit)
     living = servers.living_workers(env.tx)

@@ -16,13 +16,15 @@ class ManagerEnv:
     """What every step may use: the open transaction with its ``now``, and the settings.
 
     ``chunk`` is how many manifests this cycle takes on at most. ``last_served`` is the group after
-    which a cycle begins that has more groups than places.
+    which a cycle begins that has more groups than places. ``watches`` is whether it is time to look
+    at what is live.
     """
 
     tx: Transaction
     settings: Settings
     chunk: int
     last_served: int = 0
+    watches: bool = True
 
 
 @dataclass(frozen=True)

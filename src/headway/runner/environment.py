@@ -1,12 +1,12 @@
 """What the runs of a pool may use, in the name of one owner."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Outcome
+from headway.domain.execution import Ended, Execution
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
 from headway.runner.completions import Completions
@@ -29,15 +29,15 @@ def env_of(
     cancellations: CancellationRegistry,
     loop: asyncio.AbstractEventLoop,
     call_store: Callable[..., Any],
-    on_finished: Callable[[], None],
+    on_finished: Callable[[bool], None],
 ) -> RunnerEnv:
-    """Ends are written in batches, and *on_finished* is told of each batch."""
-    recording = Recording(store, owner, observer, settings.retry_policy)
+    """Ends are written in batches, and *on_finished* is told of each batch whether runs of
+    manifests were among them: of others nobody but the dispatcher wants to know."""
 
-    def write(ended: Mapping[int, Outcome]) -> set[int]:
-        recorded = recording(ended)
-        on_finished()
-        return recorded
+    def tell(recorded: Sequence[Ended | Execution]) -> None:
+        on_finished(any(one.manifest_id is not None for one in recorded))
+
+    write = Recording(store, owner, observer, settings.retry_policy, tell)
 
     def note(reported: Mapping[int, Progress]) -> None:
         with store.writing() as tx:
@@ -55,6 +55,6 @@ def env_of(
         report=ProgressWriter(loop, note, call_store).report,
         observer=observer,
         settings=settings,
-        on_queued=on_finished,
+        on_queued=lambda: on_finished(True),
         loop=loop,
     )

@@ -48,7 +48,7 @@ class WorkerPool:
         settings: Settings,
         observer: Observer,
         owner: str,
-        on_finished: Callable[[], None] = lambda: None,
+        on_finished: Callable[[bool], None] = lambda of_manifests: None,
         *,
         leased: bool = False,
         pulsed: bool = False,
@@ -294,7 +294,7 @@ class WorkerPool:
         for one in handed_back:
             self._observer.emit(f"execution.{one.state}", **one.told())
         if handed_back:
-            self._on_finished()
+            self._on_finished(True)
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)

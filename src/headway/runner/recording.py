@@ -1,6 +1,6 @@
 """Outcomes on their way into the database, in one transaction, and told once they are there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from headway.domain.execution import Ended, Execution, Outcome
 from headway.domain.retry import RetryPolicy
@@ -9,18 +9,27 @@ from headway.store import outcomes
 from headway.store.engine import TRANSIENT, Store
 from headway.store.transaction import Transaction
 
+OnRecorded = Callable[[Sequence[Ended | Execution]], None]
+
 
 class Recording:
-    """Records how *owner*'s executions ended; called with the outcomes, it returns those recorded.
+    """Records how *owner*'s executions ended; called with the outcomes, it returns those recorded,
+    which *on_recorded* is told of.
 
     A connection that is lost during a commit leaves it open whether that was done. So whoever
     tries again looks first: what is on record just so was written here.
     """
 
     def __init__(
-        self, store: Store, owner: str, observer: Observer, backoff: RetryPolicy = outcomes.BACKOFF
+        self,
+        store: Store,
+        owner: str,
+        observer: Observer,
+        backoff: RetryPolicy = outcomes.BACKOFF,
+        on_recorded: OnRecorded = lambda recorded: None,
     ) -> None:
         self._store = store
+        self._on_recorded = on_recorded
         self._backoff = backoff
         self._owner = owner
         self._observer = observer
@@ -40,6 +49,7 @@ class Recording:
         for one in recorded:
             if self._observer.wants(f"execution.{one.state}"):
                 self._observer.emit(f"execution.{one.state}", **one.told())
+        self._on_recorded(recorded)
         return {one.id for one in recorded}
 
     def _written_before(

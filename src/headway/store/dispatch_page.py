@@ -5,13 +5,16 @@ Who wants to know why an entry is not dispatched looks at the same page.
 
 from collections.abc import Sequence
 from datetime import datetime
+from time import monotonic
 from typing import NamedTuple
 
 from headway.config import Settings
 from headway.domain.dispatching import KEPT_READY, NOTHING_READY, Limits
+from headway.domain.front import Front, begun_at
 from headway.domain.routing import Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store.dispatchable import look
+from headway.store.onward import look_onward
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
 
@@ -36,18 +39,21 @@ def read_page(
     workers: Workers | None,
     elsewhere: Sequence[Share],
     free: int | None = None,
+    front: Front | None = None,
 ) -> Page:
     """What the own *workers* take, and what an application sends *elsewhere*, best first.
 
     Read apart, so that neither hides the other when the page is full. Without *workers* everything
     is read: nobody knows them. Whoever knows how many of them are *free* reads no more than that
-    for them.
+    for them. A *front* saves them from passing what is gone, where that takes long.
     """
     most = _most(settings)
+    alone = not elsewhere and not settings.exclude_from_max_active_jobs and tx.on_postgresql
+    known = front if alone else None
     if workers is None:
-        return _read(tx, settings, None, most)
+        return _read(tx, settings, None, most, known)
     hands = workers.slots * _ready(workers) if free is None else free
-    own = _read(tx, settings, workers.shares, min(most, hands + BEYOND))
+    own = _read(tx, settings, workers.shares, min(most, hands + BEYOND), known)
     if not elsewhere:
         return own
     others = _read(tx, settings, elsewhere, most)
@@ -79,7 +85,17 @@ def _most(settings: Settings) -> int:
     return MOST_IN_ONE_CYCLE if limit is None else min(MOST_IN_ONE_CYCLE, limit + BEYOND)
 
 
-def _read(tx: Transaction, settings: Settings, taken: Sequence[Share] | None, most: int) -> Page:
+def _read(
+    tx: Transaction,
+    settings: Settings,
+    taken: Sequence[Share] | None,
+    most: int,
+    front: Front | None = None,
+) -> Page:
+    if front and front.is_good(monotonic()) and not _is_over(front.next_at, tx.now):
+        entries = look_onward(tx, front, settings.max_queued_jobs_per_cycle, most, taken)
+        if len(entries) >= most:
+            return Page(entries, True, front.next_at)
     found = look(
         tx,
         settings.max_queued_jobs_per_cycle,
@@ -88,4 +104,11 @@ def _read(tx: Transaction, settings: Settings, taken: Sequence[Share] | None, mo
         taken,
         tx.now - settings.starvation_after,
     )
+    if front:
+        lanes = begun_at(found.lanes, found.entries)
+        front.keep(lanes, found.next_at, found.took, monotonic())
     return Page(found.entries, len(found.entries) >= most, found.next_at)
+
+
+def _is_over(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and moment <= now

@@ -1,22 +1,15 @@
 """What the dispatcher may start now, best first: read lane by lane, as far as it takes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    JSON,
-    Integer,
     Select,
-    and_,
-    bindparam,
     exists,
-    func,
     not_,
-    or_,
-    select,
 )
 
 from headway.domain.lanes import Lane, Search
@@ -27,16 +20,14 @@ from headway.domain.work_queue import (
     dispatch_order,
     one_per_manifest,
 )
-from headway.store.eligibility import eligible, entry, in_order
-from headway.store.entry_rows import entry_rows, to_entry, walked_rows
+from headway.store.eligibility import eligible, entry
+from headway.store.entry_rows import entry_rows, to_entry
+from headway.store.lane_entries import LIMIT, first_of_lanes
 from headway.store.lanes import lanes
-from headway.store.rows import unnest_of
 from headway.store.tables import manifest_group, work_queue
 from headway.store.transaction import Draft, Transaction, among_found, draft_for
-from headway.store.types import Instant
 
 AGED_SHARE = 10
-LIMIT = bindparam("limit", type_=Integer)
 
 
 def dispatchable(
@@ -52,10 +43,13 @@ def dispatchable(
 
 
 class Found(NamedTuple):
-    """What one look has found, best first, and when the first of what counts as delayed is due."""
+    """What one look has found, best first, when the first of what counts as delayed is due, and
+    the first lanes of all groups, unless there are too many, which took so long to find."""
 
     entries: list[WorkQueueEntry]
     next_at: datetime | None
+    lanes: Sequence[Lane]
+    took: timedelta
 
 
 def look(
@@ -80,7 +74,8 @@ def look(
     found += sorted(one.best() + one.unripe(), key=dispatch_order)
     chosen = one_per_manifest(found)[:in_total]
     chosen += one.kept_out(in_total - len(chosen))
-    return Found(sorted(one_per_manifest(chosen), key=dispatch_order), one.next_at)
+    entries = sorted(one_per_manifest(chosen), key=dispatch_order)
+    return Found(entries, one.next_at, one.every_head, one.took)
 
 
 def _limited_to(workflows: frozenset[str], taken: Sequence[Share] | None) -> Sequence[Share]:
@@ -107,9 +102,14 @@ class _Look:
         self._aged_before = aged_before
         self._cut: list[WorkQueueEntry] = []
         found = lanes(tx, 2 * in_total, aged_before, 2 * self._aged_wanted)
-        self.heads, self._aged, self.next_at = found
+        self.heads, self._aged, self.next_at, self.took = found
         self._all_heads = len(self.heads) < 2 * in_total
         self._all_aged = len(self._aged) < 2 * self._aged_wanted
+
+    @property
+    def every_head(self) -> Sequence[Lane]:
+        """The best lane of each group; of none if they were not all read."""
+        return self.heads if self._all_heads else ()
 
     @property
     def _aged_wanted(self) -> int:
@@ -135,7 +135,7 @@ class _Look:
         search = Search(
             [lane for lane in heads if not lane.full],
             self._wanted,
-            partial(self._fetch, taken),
+            partial(first_of_lanes, self._tx, taken),
             dispatch_order,
             lambda lane: lane.order,
             lambda lane: self._per_group if lane.room is None else min(self._per_group, lane.room),
@@ -157,7 +157,7 @@ class _Look:
         search = Search(
             aged,
             self._aged_wanted,
-            partial(self._fetch, self._taken, aged_before=self._aged_before),
+            partial(first_of_lanes, self._tx, self._taken, aged_before=self._aged_before),
             age,
             lambda lane: lane.age,
             lambda lane: self._aged_wanted if lane.room is None else lane.room,
@@ -175,38 +175,8 @@ class _Look:
     def kept_out(self, room: int) -> list[WorkQueueEntry]:
         """What only the caps of groups keep out, one of each: somebody will ask why."""
         full = [lane for lane in self.heads if lane.full][: max(0, room - len(self._cut))]
-        firsts = self._fetch(self._taken, full, 1) if full else {}
+        firsts = first_of_lanes(self._tx, self._taken, full, 1) if full else {}
         return (self._cut + [one for entries in firsts.values() for one in entries])[: max(0, room)]
-
-    def _fetch(
-        self,
-        taken: Sequence[Share] | None,
-        chosen: Sequence[Lane],
-        limit: int,
-        aged_before: datetime | None = None,
-    ) -> Mapping[Lane, list[WorkQueueEntry]]:
-        by_place = {_place(lane, aged_before): lane for lane in chosen}
-        found: dict[Lane, list[WorkQueueEntry]] = {lane: [] for lane in chosen}
-        for grouped in (True, False):
-            some = [lane for lane in chosen if (lane.group_id is not None) is grouped]
-            if some:
-                statement = _first_of(
-                    draft_for(self._tx), _hashable(taken), grouped, aged_before is not None
-                )
-                asked = {"now": self._tx.now, "limit": limit, **_given(self._tx, some)}
-                if aged_before is not None:
-                    asked["aged_before"] = aged_before
-                for row in self._tx.connection.execute(statement, asked).all():
-                    one = to_entry(row)
-                    found[by_place[_place(one, aged_before)]].append(one)
-        for entries in found.values():
-            entries.sort(key=dispatch_order)
-        return found
-
-
-def _place(one: Lane | WorkQueueEntry, aged_before: datetime | None) -> tuple[int | None, ...]:
-    """What tells lanes apart: the group, and the priority where it is about age."""
-    return (one.group_id,) if aged_before is None else (one.group_id, one.priority)
 
 
 def _hashable(taken: Sequence[Share] | None) -> tuple[Share, ...] | None:
@@ -222,45 +192,3 @@ def _unripe(draft: Draft, taken: tuple[Share, ...] | None) -> Select[Any]:
     )
     ids = waiting.where(~disabled).order_by(entry.c.scheduled_at).limit(LIMIT)
     return entry_rows(draft, work_queue).where(among_found(draft, work_queue.c.id, ids))
-
-
-@lru_cache(maxsize=128)
-def _first_of(
-    draft: Draft, taken: tuple[Share, ...] | None, grouped: bool, aged: bool
-) -> Select[Any]:
-    """The first entries of each of the lanes given that may run: a walk down each, up to a limit.
-
-    With *aged*, of those that are older than ``aged_before``.
-    """
-    given = _lanes_given(draft)
-    # By the group as well, which is but one: PostgreSQL would sort what has none.
-    ids = eligible(draft, taken).order_by(entry.c.group_id, *in_order(entry)).limit(LIMIT)
-    ids = ids.where(entry.c.group_id == given.c.group_id if grouped else entry.c.group_id.is_(None))
-    if aged:
-        before = bindparam("aged_before", type_=Instant)
-        since = or_(entry.c.scheduled_at.is_(None), entry.c.scheduled_at <= before)
-        old = and_(entry.c.created_at <= before, since)
-        ids = ids.where(entry.c.priority == given.c.priority, old)
-    if not draft.on_postgresql:
-        # SQLite has no LATERAL; an IN list of its own for each lane is as good.
-        return entry_rows(draft, given.join(work_queue, work_queue.c.id.in_(ids.correlate(given))))
-    return walked_rows(draft, given, ids, entry)
-
-
-def _lanes_given(draft: Draft) -> Any:
-    if draft.on_postgresql:
-        return unnest_of([work_queue.c.group_id, work_queue.c.priority])
-    listed = func.json_each(bindparam("lanes", type_=JSON)).table_valued("value")
-    return select(
-        func.json_extract(listed.c.value, "$[0]").label("group_id"),
-        func.json_extract(listed.c.value, "$[1]").label("priority"),
-    ).subquery("given")
-
-
-def _given(tx: Transaction, chosen: Sequence[Lane]) -> dict[str, Any]:
-    if not tx.on_postgresql:
-        return {"lanes": [[lane.group_id, lane.priority] for lane in chosen]}
-    return {
-        "given_group_id": [lane.group_id for lane in chosen],
-        "given_priority": [lane.priority for lane in chosen],
-    }

@@ -209,6 +209,10 @@ def _is_running() -> ColumnElement[bool]:
 
 
 def live_run(manifest_id: Column[Any], kind: TextClause) -> ColumnElement[bool]:
-    """Whether a manifest has a live execution of this kind: a look into the index of that kind."""
-    found = exists().where(execution.c.manifest_id == manifest_id, kind)
-    return found.correlate(manifest_id.table)
+    """Whether a manifest has a live execution of this kind: a look into the index of that kind.
+
+    As an EXISTS it could be answered from all that there are, and from all that were while
+    somebody's snapshot stays open.
+    """
+    found = select(execution.c.id).where(execution.c.manifest_id == manifest_id, kind).limit(1)
+    return found.correlate(manifest_id.table).scalar_subquery().is_not(None)

@@ -26,18 +26,27 @@ Steps = Mapping[str, str]
 
 
 _KINDS = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
-_COUNTED = select(*_KINDS, func.count().label("active")).group_by(*_KINDS)
+_COUNTED = (
+    select(*_KINDS, func.count().label("active"), func.min(execution.c.id).label("oldest"))
+    .where(execution.c.id >= bindparam("live_from"))
+    .group_by(*_KINDS)
+)
 
 
-def count_active(tx: Transaction, excluded: Collection[str]) -> Active:
-    """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all."""
+def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0) -> Active:
+    """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all.
+
+    Whoever knows that nothing older than *live_from* lives need not pass what lived before: ids are
+    drawn under the dispatcher's lock, so what comes later has a greater one.
+    """
     total, local, by_group = 0, 0, Counter[int]()
-    for row in tx.connection.execute(_COUNTED):
+    rows = tx.connection.execute(_COUNTED, {"live_from": live_from}).all()
+    for row in rows:
         local += row.active if row.task_server == LOCAL else 0
         total += 0 if row.workflow in excluded else row.active
         if row.group_id is not None:
             by_group[row.group_id] += row.active
-    return Active(total, dict(by_group), local)
+    return Active(total, dict(by_group), local, min((row.oldest for row in rows), default=None))
 
 
 def claim_pending(

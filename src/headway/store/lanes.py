@@ -3,7 +3,7 @@
 Read by a walk from lane to lane over the index, whatever the number of entries behind.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -33,15 +33,17 @@ from headway.store.tables import execution, manifest_group, work_queue
 from headway.store.transaction import Asking, Draft, Transaction, draft_for
 from headway.store.types import Instant
 
-HEADS, AGED, DELAYED = "heads", "aged", "delayed"
+HEADS, AGED, DELAYED, TOOK = "heads", "aged", "delayed", "took"
 
 
 class Lanes(NamedTuple):
-    """The best lanes, the oldest, and when the first of what counts as delayed is due."""
+    """The best lanes, the oldest, when the first of what counts as delayed is due, and how long
+    PostgreSQL took to find them."""
 
     heads: list[Lane]
     aged: list[Lane]
     next_at: datetime | None
+    took: timedelta
 
 
 first = work_queue.alias("first_of_lane")
@@ -66,6 +68,7 @@ def lanes(
         sorted(best, key=lambda lane: (lane.full, lane.order)),
         sorted(oldest, key=lambda lane: lane.age),
         next((row.created_at for row in rows if row.kind == DELAYED), None),
+        next((row.created_at - row.last_shut_at for row in rows if row.kind == TOOK), timedelta()),
     )
 
 
@@ -84,6 +87,8 @@ def _statement(
     parts: list[Select[Any]] = [select(heads), _delayed(known)]
     if not nobody_ages:
         parts.append(select(_aged(known, all_aged)))
+    if draft.on_postgresql:
+        parts.append(_took(known))
     return union_all(*parts)
 
 
@@ -97,10 +102,19 @@ def _delayed(known: Any) -> Select[Any]:
         .limit(1)
         .subquery("first_due")
     )
+    return _saying(DELAYED, known, created_at=first_due.c.scheduled_at)
+
+
+def _took(known: Any) -> Select[Any]:
+    """A row that says when the statement has come, and when the rows before this were found."""
+    found_at, came_at = func.clock_timestamp(), func.statement_timestamp()
+    return _saying(TOOK, known, created_at=found_at, last_shut_at=came_at)
+
+
+def _saying(kind: str, known: Any, **said: ColumnElement[Any]) -> Select[Any]:
     nothing = {one.name: cast(null(), one.type) for one in known.c}
-    said = nothing | {known.c.created_at.name: first_due.c.scheduled_at}
-    kind: Label[str] = literal_column(f"'{DELAYED}'").label("kind")
-    return select(kind, *(said[one.name].label(one.name) for one in known.c))
+    label: Label[str] = literal_column(f"'{kind}'").label("kind")
+    return select(label, *((nothing | said)[one.name].label(one.name) for one in known.c))
 
 
 def walk(tx: Asking) -> CTE:
@@ -160,6 +174,7 @@ def _with_groups(walked: CTE) -> Any:
             walked,
             func.coalesce(manifest_group.c.priority, 0).label("group_priority"),
             room.label("room"),
+            manifest_group.c.max_active_jobs.label("cap"),
             case((room <= 0, 1), else_=0).label("full"),
             manifest_group.c.last_shut_at,
         )
@@ -189,4 +204,5 @@ def _aged(known: Any, every_one: bool) -> Any:
 
 
 def _lane(row: Any) -> Lane:
-    return Lane(row.group_id, row.priority, row.created_at, row.id, row.group_priority, row.room)
+    first = (row.group_id, row.priority, row.created_at, row.id)
+    return Lane(*first, row.group_priority, row.room, row.cap)
