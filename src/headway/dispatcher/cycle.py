@@ -150,6 +150,21 @@ class JobDispatcher:
                 by_server=_by_server(state),
             )
         hands.started = state.started
+        result = self._pass_on(state, result, now)
+        self._observer.emit(
+            "dispatcher.cycle",
+            loaded=result.loaded,
+            dispatched=len(result.dispatched),
+            failed=len(result.failed),
+            reasons=dict(_reasons(result).most_common(REASONS)),
+            seconds=times.seconds,
+        )
+        return result
+
+    def _pass_on(
+        self, state: DispatchState, result: DispatchResult, now: datetime
+    ) -> DispatchResult:
+        """Tell what was dispatched, and whoever runs it, unless that has begun already."""
         told = state.entries if self._observer.wants("execution.dispatched") else ()
         for entry in told:
             if entry.id in state.dispatched:
@@ -159,14 +174,6 @@ class JobDispatcher:
             left = [one for one in execution_ids if one not in started]
             if left and name not in self._task_servers.relayed and not self._hand_over(name, left):
                 result = replace(result, more=True)  # it is known then when to try again
-        self._observer.emit(
-            "dispatcher.cycle",
-            loaded=result.loaded,
-            dispatched=len(result.dispatched),
-            failed=len(result.failed),
-            reasons=dict(_reasons(result).most_common(REASONS)),
-            seconds=times.seconds,
-        )
         return result
 
     def _free_hands(self, workers: Workers | None) -> int | None:

@@ -32,7 +32,7 @@ edges_with_parents = dependency.outerjoin(parent, parent.c.id == dependency.c.pa
 )
 
 
-def edges_of(tx: Transaction, child_id: Column[Any]) -> ColumnElement[str]:
+def edges_of(tx: Asking, child_id: Column[Any]) -> ColumnElement[str]:
     """The edges of a child as one JSON text, so that its view is one row of one statement."""
     fields = (
         dependency.c.id,

@@ -1,12 +1,13 @@
 """Manifests as the manager looks at them: candidates by wake-up time, views with their guards."""
 
 from collections.abc import Iterable
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Integer,
-    Row,
     Select,
     Subquery,
     and_,
@@ -36,7 +37,14 @@ from headway.store.tables import (
     manifest_state,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, among_found, word
+from headway.store.transaction import (
+    Draft,
+    Transaction,
+    among_found,
+    among_given,
+    draft_for,
+    word,
+)
 
 # What no decision asks for; the declaration alone may be longer than all the rest of a row.
 BOOKKEEPING = frozenset({"declared", "owner", "batch", "created_at", "updated_at", "removed_at"})
@@ -105,13 +113,13 @@ def load_views(tx: Transaction, manifest_ids: Iterable[int]) -> list[ManifestDis
 
     Two statements could pair an old success with a fresh "not active" and queue a job twice.
     """
-    chosen = list(manifest_ids)
-    if not chosen:
+    given = {"manifest_ids": sorted(manifest_ids), "now": tx.now}
+    if not given["manifest_ids"]:
         return []
-    statement = _view_columns(tx).where(
-        manifest.c.removed_at.is_(None), among(tx, manifest.c.id, chosen)
-    )
-    return [_view(row) for row in tx.connection.execute(statement).all()]
+    rows = tx.connection.execute(_views(draft_for(tx)), given)
+    names = list(rows.keys())
+    # Each name is looked up once for all rows: a row that is asked for it takes its time.
+    return [_view(SimpleNamespace(**dict(zip(names, row, strict=True)))) for row in rows.all()]
 
 
 def load_next(tx: Transaction, after: int, limit: int) -> list[ManifestDispatchView]:
@@ -121,7 +129,13 @@ def load_next(tx: Transaction, after: int, limit: int) -> list[ManifestDispatchV
     return sorted(load_views(tx, ids), key=lambda view: view.manifest_id)
 
 
-def _view_columns(tx: Transaction) -> Select[tuple[object, ...]]:
+@cache
+def _views(draft: Draft) -> Select[tuple[object, ...]]:
+    chosen = among_given(draft, manifest.c.id, "manifest_ids")
+    return _view_columns(draft).where(manifest.c.removed_at.is_(None), chosen)
+
+
+def _view_columns(tx: Draft) -> Select[tuple[object, ...]]:
     return select(
         *(column for column in manifest.c if column.name not in BOOKKEEPING),
         manifest_group.c.name.label("group_name"),
@@ -182,11 +196,11 @@ def _runs_alone() -> ColumnElement[bool]:
     return live_run(manifest.c.id, SINGLE_FLIGHT)
 
 
-def _queued_work(tx: Transaction) -> ColumnElement[bool]:
+def _queued_work(tx: Draft) -> ColumnElement[bool]:
     return exists().where(work_queue.c.manifest_id == manifest.c.id, holds_back(tx))
 
 
-def _view(row: Row[tuple[object, ...]]) -> ManifestDispatchView:
+def _view(row: Any) -> ManifestDispatchView:
     """One bad row holds up itself and nothing else."""
     schedule, time, trouble = _timing(row)
     return ManifestDispatchView(

@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Text, cast, func, select
 
 from headway.store.eligibility import OVERLAPPING
 from headway.store.tables import execution
-from headway.store.transaction import Transaction
+from headway.store.transaction import Asking
 
 
 def running_for(manifest_id: Column[Any]) -> ColumnElement[datetime]:
@@ -18,7 +18,7 @@ def running_for(manifest_id: Column[Any]) -> ColumnElement[datetime]:
     return _of_runs(func.max(execution.c.scheduled_for), manifest_id)
 
 
-def seen_by_runs(tx: Transaction, manifest_id: Column[Any]) -> ColumnElement[str]:
+def seen_by_runs(tx: Asking, manifest_id: Column[Any]) -> ColumnElement[str]:
     """What its runs have seen of its parents, as one JSON list of texts."""
     listed = func.json_agg if tx.on_postgresql else func.json_group_array
     return _of_runs(cast(listed(execution.c.parents_seen), Text), manifest_id)
