@@ -20,7 +20,7 @@ from headway.store import executions, manifests, outcomes, wakes, work_queue
 from headway.store.engine import Store
 from headway.store.locks import Lock
 from headway.store.migrate import migrate
-from headway.store.tables import execution, wake
+from headway.store.tables import dead_letter, execution, execution_history, wake
 from headway.store.tables import work_queue as queue
 from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
@@ -38,6 +38,8 @@ DISPATCHED = 500
 READ_FOR_EACH = 25
 # A table as small as these may be gone through as a whole by a statement, but not for each entry.
 WHOLE_TABLES = 10
+# The driver prepares a statement the sixth time, and PostgreSQL keeps its plan the sixth time then.
+PLANNED_FOR_GOOD = 12
 
 
 @pytest.fixture(params=["auto", "force_generic_plan"])
@@ -124,6 +126,35 @@ def test_what_is_read_grows_with_what_is_dispatched(store: Store, groups: int) -
     assert len(started) == len(ended) == DISPATCHED
     assert not left
     assert read.few, read
+
+
+def test_what_was_planned_for_empty_tables_reads_as_little(store: Store) -> None:
+    names = [f"extract-{number}" for number in range(MANY)]
+    keys = list(declare(store, *names).values())
+    with store.listening() as connection:
+        for table in (*BELIEVED_EMPTY, execution_history, dead_letter):
+            connection.execute(text(f"VACUUM (ANALYZE) {table.name}"))
+    for _ in range(PLANNED_FOR_GOOD):
+        look_at(store, keys[:1])
+    with store.writing() as tx:
+        executed = work_queue.dispatch(
+            tx, work_queue.enqueue(tx, [entry_for(tx, name) for name in names])
+        )
+        claimed = executions.claim_pending(tx, ME, MANY, ["work"])
+        outcomes.finish(tx, ME, {one.id: COMPLETED for one in claimed})
+        work_queue.enqueue(tx, [entry_for(tx, name) for name in names])
+
+    assert len(executed) == len(claimed) == MANY
+    assert look_at(store, keys[:DISPATCHED]).few
+
+
+def look_at(store: Store, manifest_ids: list[int]) -> Reads:
+    """What the manager reads to know about these manifests."""
+    with store.leading(Lock.MANAGE) as leader:
+        assert leader is not None
+        read_so_far = reads_of(leader)
+        assert len(manifests.load_views(leader, manifest_ids)) == len(manifest_ids)
+        return read_so_far()
 
 
 def test_what_is_read_grows_with_what_is_claimed(store: Store) -> None:

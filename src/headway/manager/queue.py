@@ -64,4 +64,5 @@ def _seen(view: ManifestDispatchView) -> str | None:
     """The newest success of each parent, noted for when this entry has been dealt with."""
     if not view.edges:
         return None
-    return json.dumps({str(edge): state.seen_seq for edge, state in view.edges.items()})
+    seen = {str(edge): state.seen_seq for edge, state in view.edges.items()}
+    return json.dumps(seen, sort_keys=True)

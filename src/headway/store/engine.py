@@ -245,6 +245,6 @@ def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -
     """Take *lock* unless somebody has it; returns when that was, by the database's clock."""
     version = connection.dialect.server_version_info or (0,)
     limits_transactions = int(version[0]) >= 17
-    statement = lock_statement(seconds, patience, limits_transactions, lock is Lock.DISPATCH)
+    statement = lock_statement(lock, seconds, patience, limits_transactions)
     tried = connection.execute(statement, {"lock": int(lock)}).one()
     return tried.now if tried.taken else None

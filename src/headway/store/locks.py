@@ -21,14 +21,13 @@ class Lock(IntEnum):
 
 
 # The queue is full at one moment and empty at the next. A planner that goes by what it last counted
-# reads all of it, and sorts that, for every group there is: the order is in the index.
-# One plan for any values is then as good as another for these, and is made once.
-BY_INDEX = {
-    "enable_seqscan": "off",
-    "enable_sort": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
+# reads all of it for every manifest there is: whatever is looked for has an index.
+BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
+
+# And the order is in the index as well: one plan for any values is as good as another for these.
+IN_ORDER = {**BY_INDEX, "enable_sort": "off", "plan_cache_mode": "force_generic_plan"}
+
+PLANNED = {Lock.MANAGE: BY_INDEX, Lock.SWEEP: BY_INDEX, Lock.DISPATCH: IN_ORDER}
 
 
 def hold(tx: Transaction, lock: Lock) -> None:
@@ -47,7 +46,7 @@ def hold(tx: Transaction, lock: Lock) -> None:
 
 @cache
 def lock_statement(
-    seconds: int, patience: int, limits_transactions: bool, by_index: bool
+    lock: Lock, seconds: int, patience: int, limits_transactions: bool
 ) -> TextualSelect:
     limits = {
         "statement_timeout": f"{seconds}s",
@@ -56,8 +55,7 @@ def lock_statement(
     }
     if limits_transactions:
         limits["transaction_timeout"] = f"{seconds * 4}s"
-    if by_index:
-        limits |= BY_INDEX
+    limits |= PLANNED.get(lock, {})
     settings = (f", set_config('{name}', '{limit}', true)" for name, limit in limits.items())
     statement = text(
         "SELECT pg_try_advisory_xact_lock("

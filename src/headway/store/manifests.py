@@ -7,11 +7,9 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Integer,
     Select,
     Subquery,
     and_,
-    cast,
     exists,
     func,
     or_,
@@ -20,18 +18,17 @@ from sqlalchemy import (
 )
 
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.manifest import ManifestDispatchView
 from headway.domain.schedule import Never, Schedule
 from headway.domain.time_options import TimeOptions
 from headway.errors import HeadwayError
 from headway.store.edges import edges_of, read_edges
 from headway.store.eligibility import OVERLAPPING, SINGLE_FLIGHT, holds_back, live_run
+from headway.store.failures import failures_of, last_retry_at, read_failures
 from headway.store.manifest_rows import retry_of, schedule_and_time_of
 from headway.store.overlapping import later, running_for, seen_by_runs
 from headway.store.tables import (
     dead_letter,
-    execution_history,
     manifest,
     manifest_group,
     manifest_state,
@@ -144,11 +141,8 @@ def _view_columns(tx: Draft) -> Select[tuple[object, ...]]:
         manifest_state.c.settled_until,
         manifest_state.c.wake_at,
         (manifest_state.c.success_seq > 0).label("has_successful_execution"),
-        _of_failures(func.count()).label("failed_count"),
-        _of_failures(func.max(execution_history.c.finished_at)).label("last_failed_at"),
-        _last_failure(execution_history.c.retry_at).label("retry_at"),
-        _of_failures(func.max(execution_history.c.scheduled_for)).label("failed_for"),
-        _of_failures(func.max(cast(execution_history.c.final, Integer))).label("failed_for_good"),
+        failures_of(tx).label("failures"),
+        last_retry_at().label("retry_at"),
         _awaiting_dead_letter().label("has_awaiting_dead_letter"),
         _queued_work(tx).label("has_queued_work"),
         or_(_runs_alone(), live_run(manifest.c.id, OVERLAPPING)).label("has_active_execution"),
@@ -157,32 +151,6 @@ def _view_columns(tx: Draft) -> Select[tuple[object, ...]]:
         edges_of(tx, manifest.c.id).label("edges"),
         seen_by_runs(tx, manifest.c.id).label("seen_by_runs"),
     ).select_from(manifest.join(manifest_group).join(manifest_state))
-
-
-def _of_failures(what: ColumnElement[Any]) -> ColumnElement[Any]:
-    """*what* of the failures since the later of last success and last resolution.
-
-    Crashes of workers are not failures.
-    """
-    return _failures(what).scalar_subquery()
-
-
-def _last_failure(what: ColumnElement[Any]) -> ColumnElement[Any]:
-    newest_first = execution_history.c.id.desc()
-    return _failures(what).order_by(newest_first).limit(1).scalar_subquery()
-
-
-def _failures(what: ColumnElement[Any]) -> Select[tuple[Any]]:
-    return (
-        select(what)
-        .select_from(execution_history)
-        .where(
-            execution_history.c.manifest_id == manifest.c.id,
-            execution_history.c.id > manifest_state.c.failures_after,
-            execution_history.c.state == word(ExecutionState.FAILED),
-            execution_history.c.failure_type != word(FailureCode.WORKER_LOST),
-        )
-    )
 
 
 def _awaiting_dead_letter() -> ColumnElement[bool]:
@@ -203,6 +171,7 @@ def _queued_work(tx: Draft) -> ColumnElement[bool]:
 def _view(row: Any) -> ManifestDispatchView:
     """One bad row holds up itself and nothing else."""
     schedule, time, trouble = _timing(row)
+    failures = read_failures(row.failures)
     return ManifestDispatchView(
         manifest_id=row.id,
         external_id=row.external_id,
@@ -218,11 +187,11 @@ def _view(row: Any) -> ManifestDispatchView:
         group_enabled=row.group_enabled,
         settled_until=later(row.settled_until, row.running_for),
         wake_at=row.wake_at,
-        failed_count=row.failed_count,
-        last_failed_at=row.last_failed_at,
+        failed_count=failures.number,
+        last_failed_at=failures.last_at,
         retry_at=row.retry_at,
-        failed_for=row.failed_for,
-        failed_for_good=bool(row.failed_for_good),
+        failed_for=failures.scheduled_for,
+        failed_for_good=failures.for_good,
         has_awaiting_dead_letter=row.has_awaiting_dead_letter,
         has_queued_work=row.has_queued_work,
         has_active_execution=row.has_active_execution,
