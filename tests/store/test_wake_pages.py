@@ -77,6 +77,18 @@ def test_the_children_of_one_parent_are_woken_page_by_page(store: Store) -> None
     assert rows_of(store, wake) == []
 
 
+def test_whoever_has_no_children_takes_no_share_from_a_parent_of_many(store: Store) -> None:
+    childless = [f"leaf-{number}" for number in range(LIMIT)]
+    ids = asleep(store, "parent", *childless)
+    with_children(store, "parent", ids)
+    leave(store, *((ids[name], Scope.CHILDREN) for name in ["parent", *childless]))
+
+    pages = [woken(store) for _ in range(4)]
+
+    assert [len(page) for page in pages] == [10, 10, 5, 0]
+    assert rows_of(store, wake) == []
+
+
 def test_a_page_that_is_just_full_is_the_last(store: Store) -> None:
     asleep(store, *(f"stranger-{number}" for number in range(LIMIT)))
     leave(store, (group_id(store, "other"), Scope.GROUP))

@@ -12,6 +12,8 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Text,
+    Update,
+    and_,
     bindparam,
     cast,
     delete,
@@ -22,8 +24,9 @@ from sqlalchemy import (
 )
 
 from headway.domain.dependencies import EdgeState, initial_consumed_seq
+from headway.store.rows import unnested
 from headway.store.tables import dependency, manifest, manifest_group, manifest_state
-from headway.store.transaction import Asking, Transaction, among
+from headway.store.transaction import Asking, Transaction, among, locked_in_order
 
 parent = manifest.alias("parent")
 parent_state = manifest_state.alias("parent_state")
@@ -107,16 +110,23 @@ def _noted(text: str | None) -> dict[int, int]:
 
 def consume(tx: Transaction, seen: Iterable[str | None]) -> None:
     """Remember as consumed what ended runs had seen; an edge never goes back."""
-    newest = _newest(seen)
-    if newest:
+    newest = sorted(_newest(seen).items())
+    if newest and tx.on_postgresql:
+        given = unnested((dependency.c.id, dependency.c.consumed_seq), newest).c
+        these = among(tx, dependency.c.id, (edge for edge, _ in newest))
+        mine = and_(locked_in_order(tx, dependency, these), dependency.c.id == given.id)
+        tx.connection.execute(_consumed(given.consumed_seq).where(mine))
+    elif newest:
+        one = dependency.c.id == bindparam("b_id")
         tx.connection.execute(
-            update(dependency)
-            .where(
-                dependency.c.id == bindparam("b_id"), dependency.c.consumed_seq < bindparam("b_seq")
-            )
-            .values(consumed_seq=bindparam("b_seq")),
-            [{"b_id": edge, "b_seq": newest[edge]} for edge in sorted(newest)],
+            _consumed(bindparam("b_seq")).where(one),
+            [{"b_id": edge, "b_seq": seq} for edge, seq in newest],
         )
+
+
+def _consumed(seq: ColumnElement[int]) -> Update:
+    forward = dependency.c.consumed_seq < seq
+    return update(dependency).where(forward).values(consumed_seq=seq)
 
 
 def set_parents(tx: Transaction, wanted: Mapping[int, frozenset[int]]) -> set[int]:

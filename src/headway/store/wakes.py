@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -114,11 +115,22 @@ def _of_children(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page
     chosen = edge.where(among(tx, dependency.c.parent_id, {row.manifest_id for row in rows}))
     edges = tx.connection.execute(chosen.limit(limit + 1)).all()
     if len(edges) > limit:
-        return _paged(tx, rows, dependency.c.parent_id, dependency.c.child_id, limit)
+        return _of_many_children(tx, rows, limit)
     children: dict[int, list[int]] = {}
     for parent_id, child_id in edges:
         children.setdefault(parent_id, []).append(child_id)
     return [_Page(row, children.get(row.manifest_id, [])) for row in rows]
+
+
+def _of_many_children(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page]:
+    """Page by page, and shared by those alone that have children at all."""
+    is_parent = exists().where(dependency.c.parent_id == manifest.c.id)
+    named = among(tx, manifest.c.id, {row.manifest_id for row in rows})
+    parents = set(tx.connection.execute(select(manifest.c.id).where(named, is_parent)).scalars())
+    childless = [_Page(row, ()) for row in rows if row.manifest_id not in parents]
+    others = [row for row in rows if row.manifest_id in parents]
+    paged = _paged(tx, others, dependency.c.parent_id, dependency.c.child_id, limit)
+    return [*childless, *paged]
 
 
 def _of_groups(tx: Transaction, rows: Sequence[Any], limit: int) -> list[_Page]:
