@@ -39,6 +39,19 @@ def test_without_an_announcer_nothing_is_announced() -> None:
 
 
 @pytest.mark.story(43)
+def test_nobody_is_told_while_there_is_nobody_else() -> None:
+    announced: list[Role] = []
+    heard: list[str] = []
+    wakeups = WakeUps(announced.extend)
+    wakeups.on(Role.DISPATCHER, lambda: heard.append("here"))
+    wakeups.nobody_else = True
+    wakeups.wake(Role.DISPATCHER)
+    assert (heard, announced) == (["here"], [])
+    wakeups.nobody_else = False
+    wakeups.wake(Role.DISPATCHER)
+    assert (heard, announced) == (["here", "here"], [Role.DISPATCHER])
+
+
 def test_announcements_made_during_one_are_sent_together_afterwards() -> None:
     sent: list[set[Role]] = []
     inside, go_on = threading.Event(), threading.Event()

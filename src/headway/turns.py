@@ -81,6 +81,7 @@ class Turns:
     def admit(self, dispatcher: JobDispatcher) -> float | Rest:
         """Dispatch what is queued, as far as the limits allow."""
         result = dispatcher.run_once()
+        self._wakeups.nobody_else = result.nobody_else
         if result.by_server.keys() & self._app.task_servers.relayed.keys():
             self._on_outbox()
         if result.more or result.failed:

@@ -28,6 +28,9 @@ def concerned(of_manifests: bool) -> tuple[Role, ...]:
 class WakeUps:
     """Wakes the loops of this process at once and tells other servers through *announce*.
 
+    As long as there is ``nobody_else`` nobody is told: a hint costs a transaction, and whoever
+    comes begins with a look at everything.
+
     >>> heard = []
     >>> wakeups = WakeUps()
     >>> wakeups.on(Role.DISPATCHER, lambda: heard.append("dispatcher"))
@@ -38,6 +41,7 @@ class WakeUps:
 
     def __init__(self, announce: Callable[[Iterable[Role]], None] | None = None) -> None:
         self._announce = announce
+        self.nobody_else = False
         self._listeners: dict[Role, Callable[[], None]] = {}
 
     def on(self, role: Role, listener: Callable[[], None]) -> None:
@@ -47,7 +51,7 @@ class WakeUps:
     def wake(self, *roles: Role) -> None:
         """There is something to do for *roles*, here or elsewhere."""
         self.wake_here(*roles)
-        if self._announce is not None:
+        if self._announce is not None and not self.nobody_else:
             self._announce(roles)
 
     def wake_here(self, *roles: Role) -> None:

@@ -113,6 +113,20 @@ def test_alone_nothing_more_is_dispatched_than_there_are_slots(scene: Scene) -> 
     assert dispatch(scene, Workers(free=2)).dispatched == ()
 
 
+@pytest.mark.parametrize(
+    ("others", "nobody_else"),
+    [([], True), (["manager"], False), (["worker"], False), (["executor"], False)],
+)
+def test_whoever_dispatches_says_whether_there_is_anybody_else(
+    scene: Scene, others: list[str], nobody_else: bool
+) -> None:
+    alive(scene)
+    for role in others:
+        alive(scene, "other", slots=int(role == "worker"), roles=[role])
+
+    assert dispatch(scene, Workers()).nobody_else is nobody_else
+
+
 def test_as_many_as_are_free_here_however_many_the_database_counts(scene: Scene) -> None:
     """Some have ended there, and not here yet: what was dispatched for them would lie pending."""
     alive(scene, slots=4)

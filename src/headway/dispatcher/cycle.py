@@ -59,6 +59,7 @@ class DispatchResult:
     unknown: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     by_server: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    nobody_else: bool = False
 
     @property
     def skipped(self) -> Counter[str]:
@@ -148,6 +149,7 @@ class JobDispatcher:
                 unknown=unknown.waiting,
                 more=_is_more(state, spare=free != some),
                 by_server=_by_server(state),
+                nobody_else=workers is not None and workers.everybody,
             )
         hands.started = state.started
         result = self._pass_on(state, result, now)

@@ -39,7 +39,8 @@ class Workers:
 
     ``shares`` is what they take, ``workflows`` that in whatever group; ``routed`` are workflows
     that living dispatchers send to other task servers, ``delivered`` those that living executors
-    run for them. One that is ``alone`` is the only worker, and a dispatcher itself.
+    run for them. One that is ``alone`` is the only worker, and a dispatcher itself; if it is
+    ``everybody`` there is no other process at all.
     """
 
     slots: int
@@ -48,6 +49,7 @@ class Workers:
     routed: frozenset[str] = frozenset()
     delivered: frozenset[str] = frozenset()
     alone: bool = False
+    everybody: bool = False
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:
@@ -78,7 +80,10 @@ def living_workers(tx: Transaction) -> Workers:
     slots = sum(row.slots for row in rows)
     delivered = frozenset[str]().union(*run)
     alone = len(working) == len(_with_role(DISPATCHER, working)) == 1
-    return Workers(slots, workflows_of(shares), shares, workflows_of(sent), delivered, alone)
+    everybody = alone and len(rows) == 1
+    return Workers(
+        slots, workflows_of(shares), shares, workflows_of(sent), delivered, alone, everybody
+    )
 
 
 def living_managers(tx: Transaction) -> list[str]:
