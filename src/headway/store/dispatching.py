@@ -20,7 +20,15 @@ from headway.errors import HeadwayError
 from headway.store.dead_letters import link_retries
 from headway.store.engine import TRANSIENT
 from headway.store.execution_rows import just_started
-from headway.store.folding import fold_entries
+from headway.store.folding import (
+    DEAD_LETTER_ID,
+    ENTRY_ID,
+    ID,
+    MANIFEST_ID,
+    OWNER,
+    SINGLE_FLIGHT,
+    fold_entries,
+)
 from headway.store.tables import work_queue
 from headway.store.transaction import (
     Transaction,
@@ -97,11 +105,11 @@ def dispatch(
 
 
 def _by_entry(created: Sequence[Any]) -> dict[int, int]:
-    return {row.entry_id: row.id for row in created}
+    return {row[ENTRY_ID]: row[ID] for row in created}
 
 
 def _started(created: Sequence[Any], now: datetime) -> list[Execution]:
-    return [just_started(row, now) for row in created if row.owner is not None]
+    return [just_started(row, now) for row in created if row[OWNER] is not None]
 
 
 def _dispatch(
@@ -111,9 +119,10 @@ def _dispatch(
         return ()
     fold = _fold_on_postgresql if tx.on_postgresql else _fold_on_sqlite
     created = fold(tx, entry_ids, elsewhere, start)
-    link_retries(tx, {row.dead_letter_id: row.id for row in created if row.dead_letter_id})
+    link_retries(tx, {row[DEAD_LETTER_ID]: row[ID] for row in created if row[DEAD_LETTER_ID]})
     # The schedule of what may overlap waits for no end: it goes on as soon as the queue is free.
-    leave_wakes(tx, [(row.manifest_id, Scope.SELF) for row in created if not row.single_flight])
+    overlapping = [row[MANIFEST_ID] for row in created if not row[SINGLE_FLIGHT]]
+    leave_wakes(tx, [(key, Scope.SELF) for key in overlapping])
     return created
 
 

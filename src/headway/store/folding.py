@@ -50,6 +50,8 @@ FOLDED: dict[str, str] = {
 
 
 RETURNED = ("id", "entry_id", "manifest_id", "dead_letter_id", "single_flight", "owner")
+# Where these stand: a row that is asked by name takes ten times as long to answer.
+ID, ENTRY_ID, MANIFEST_ID, DEAD_LETTER_ID, SINGLE_FLIGHT, OWNER = range(len(RETURNED))
 STARTED = (
     "external_id",
     "group_name",
