@@ -38,7 +38,6 @@ def test_without_an_announcer_nothing_is_announced() -> None:
     WakeUps().wake(*Role)
 
 
-@pytest.mark.story(43)
 def test_nobody_is_told_while_there_is_nobody_else() -> None:
     announced: list[Role] = []
     heard: list[str] = []
@@ -52,6 +51,7 @@ def test_nobody_is_told_while_there_is_nobody_else() -> None:
     assert (heard, announced) == (["here", "here"], [Role.DISPATCHER])
 
 
+@pytest.mark.story(43)
 def test_announcements_made_during_one_are_sent_together_afterwards() -> None:
     sent: list[set[Role]] = []
     inside, go_on = threading.Event(), threading.Event()

@@ -43,8 +43,8 @@ def no_dispatch_lock() -> None:
     _lead_without(Lock.DISPATCH)
     count = executions.count_active
 
-    def count_and_dawdle(tx: Any, excluded: Any) -> Any:
-        counted = count(tx, excluded)
+    def count_and_dawdle(tx: Any, excluded: Any, live_from: int = 0) -> Any:
+        counted = count(tx, excluded, live_from)
         time.sleep(random.uniform(0.0, 0.05))
         return counted
 
