@@ -118,7 +118,7 @@ class Redis:
         log = self._folder / "log"
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [self._program, *arguments], stdout=output, stderr=output, start_new_session=True
+                [self._program, *arguments], stdout=output, stderr=output, process_group=0
             )
         _await(lambda: _says(self._port, b"PING\r\n", b"+PONG"), self._process, log)
 
@@ -173,7 +173,7 @@ class RabbitMQ:
                 [self._epmd, "-address", "127.0.0.1", "-port", str(self._names_port)],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                process_group=0,
             )
         log = self._folder / "output"
         with log.open("ab") as output:
@@ -182,7 +182,7 @@ class RabbitMQ:
                 env=environment,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
+                process_group=0,
             )
         # It greets whoever speaks its language with the method connection.start.
         _await(lambda: _says(self._port, b"AMQP\0\0\x09\x01", b"\x01"), self._process, log)

@@ -1,12 +1,18 @@
 """The JobRunner: four steps, one execution after another, and losers that do nothing."""
 
 from operator import methodcaller
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import event
 
 from headway import Run
 from headway.domain.execution import ExecutionState, Outcome
 from headway.runner.workflow import JOB_RUNNER
 from headway.store import executions, outcomes
 from headway.store.engine import Store
+from headway.store.tables import execution_history
 from tests.builders import OWNER, Scene
 
 
@@ -94,6 +100,24 @@ def test_the_loser_of_a_claim_does_nothing(postgres_url: str) -> None:
             assert scene.with_runner(lambda runner: runner.run_one(execution_id)) is None
         assert scene.execution(execution_id).owner == "other"
         other.close()
+
+
+@pytest.mark.postgresql
+def test_a_session_that_is_ended_costs_no_outcome(postgres_url: str) -> None:
+    ended: list[int] = []
+
+    def end_the_first(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if execution_history.name in statement and not ended:
+            ended.append(cursor.connection.info.backend_pid)
+            with psycopg.connect(postgres_url.replace("+psycopg", "")) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", ended)
+
+    with Scene(postgres_url) as scene:
+        event.listen(scene.store._writer, "before_cursor_execute", end_the_first)
+        key = scene.pending("work")
+        state = scene.with_runner(lambda runner: runner.run_one(key))
+        assert len(ended) == 1
+        assert scene.execution(key).state is state is ExecutionState.COMPLETED
 
 
 def test_an_outcome_that_comes_too_late_changes_nothing(scene: Scene) -> None:

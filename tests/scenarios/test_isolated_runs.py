@@ -66,7 +66,7 @@ def worker(folder: Path, request: pytest.FixtureRequest) -> Iterator[Worker]:
     environment = {key: os.environ[key] for key in os.environ if not key.startswith("HEADWAY_")}
     with (folder / "log").open("wb") as log:
         worker = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            command, cwd=folder, env=environment, stdout=log, stderr=log, process_group=0
         )
     try:
         yield worker

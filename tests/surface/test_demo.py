@@ -118,7 +118,7 @@ def in_terminal(
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        start_new_session=True,
+        process_group=0,
     )
     os.close(theirs)
     try:

@@ -9,14 +9,17 @@ from typing import Any
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.domain.execution import ExecutionState, Outcome
-from headway.observe import Observer
+from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry
 from headway.runner.recording import Recording
 from headway.runner.threads import in_daemon_thread
 from headway.runner.workflow import JOB_RUNNER, RunnerEnv, RunnerState
 from headway.store import executions
-from headway.store.engine import Store
+from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Progress
+
+# How long to wait before an outcome is written once more, in seconds.
+PAUSES = (0.1, 0.4, 1.6)
 
 
 @dataclass(frozen=True)
@@ -107,4 +110,11 @@ class JobRunner:
             executions.note_progress(tx, self._owner, {execution_id: progress})
 
     async def _record(self, execution_id: int, outcome: Outcome) -> bool:
+        """What ran is not lost for a session that was ended; a database that stays away is."""
+        for pause in PAUSES:
+            try:
+                return bool(self._write({execution_id: outcome}))
+            except TRANSIENT as error:
+                self._observer.emit("loop.failed", loop="completions", error=told(error))
+                await asyncio.sleep(pause)
         return bool(self._write({execution_id: outcome}))

@@ -100,7 +100,7 @@ class Site:
                 env=environment,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
+                process_group=0,
             )
         self.processes.append(process)
         return process
