@@ -282,13 +282,16 @@ def test_an_isolated_job_that_does_not_listen_is_killed_at_its_timeout(
 @pytest.mark.timeout(400)
 def test_an_isolated_job_waits_for_a_pool_that_can_run_it(site: Site) -> None:
     site.headway()
-    site.worker(pool="gevent")
+    greenlets = site.worker(pool="gevent")
     site.wait(lambda: "workflow 'stubborn': isolated = True: a pool of greenlets" in site.log())
     site.await_owners(1)
     site.enqueue("stubborn", 1)
     site.wait(lambda: ExecutionState.HANDED_BACK in site.states())
     site.worker(pool="threads")
     site.await_owners(2)
+    # Side by side, chance says which of them gets it each time.
+    greenlets.send_signal(signal.SIGTERM)
+    site.wait(lambda: greenlets.poll() is not None)
     site.release()
     site.await_completed(1)
 
