@@ -11,7 +11,7 @@ from headway.domain.resting import resting_until
 from headway.domain.routing import LOCAL
 from headway.domain.work_queue import WorkQueueEntry
 from headway.store import delays, executions, failed_entries, outbox, work_queue
-from headway.store.dispatch_page import Page, limits_of, read_page
+from headway.store.dispatch_page import Page, is_over, limits_of, read_page
 
 # What comes due at the same moment takes its place in the order in portions like this.
 MOST_RIPENED = 10_000
@@ -26,7 +26,7 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     What was queued before an exclusion of its manifest began is put off until that ends.
     """
     page = _read(env)
-    if _is_due(page, env) and delays.ripen(env.tx, MOST_RIPENED):
+    if is_over(page.next_at, env.tx.now) and delays.ripen(env.tx, MOST_RIPENED):
         env.front.forget()
         page = _read(env)
     resting = resting_until(page.entries, env.tx.now)
@@ -40,10 +40,6 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     return replace(
         state, entries=tuple(env.task_servers.routed(awake)), full=page.full, next_at=page.next_at
     )
-
-
-def _is_due(page: Page, env: DispatchEnv) -> bool:
-    return page.next_at is not None and page.next_at <= env.tx.now
 
 
 def _read(env: DispatchEnv) -> Page:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from headway.domain.lanes import Lane
-from headway.domain.work_queue import WorkQueueEntry
+from headway.domain.work_queue import WorkQueueEntry, age
 
 # A database that finds the lanes within this time has nothing in their way.
 DEAR = timedelta(milliseconds=5)
@@ -74,7 +74,7 @@ def begun_at(lanes: Sequence[Lane], found: Iterable[WorkQueueEntry]) -> list[Lan
     firsts: dict[tuple[int | None, int], WorkQueueEntry] = {}
     for one in found:
         place = (one.group_id, one.priority)
-        if place not in firsts or _age(one) < _age(firsts[place]):
+        if place not in firsts or age(one) < age(firsts[place]):
             firsts[place] = one
     return [_begun(lane, firsts.get((lane.group_id, lane.priority))) for lane in lanes]
 
@@ -83,7 +83,3 @@ def _begun(lane: Lane, first: WorkQueueEntry | None) -> Lane:
     if first is None:
         return lane
     return replace(lane, created_at=first.created_at, first_id=first.id)
-
-
-def _age(one: WorkQueueEntry) -> tuple[datetime, int]:
-    return (one.created_at, one.id)

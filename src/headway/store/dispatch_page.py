@@ -92,7 +92,7 @@ def _read(
     most: int,
     front: Front | None = None,
 ) -> Page:
-    if front and front.is_good(monotonic()) and not _is_over(front.next_at, tx.now):
+    if front and front.is_good(monotonic()) and not is_over(front.next_at, tx.now):
         entries = look_onward(tx, front, settings.max_queued_jobs_per_cycle, most, taken)
         if len(entries) >= most:
             return Page(entries, True, front.next_at)
@@ -110,5 +110,6 @@ def _read(
     return Page(found.entries, len(found.entries) >= most, found.next_at)
 
 
-def _is_over(moment: datetime | None, now: datetime) -> bool:
+def is_over(moment: datetime | None, now: datetime) -> bool:
+    """Whether what is delayed until *moment* is due, if anything is."""
     return moment is not None and moment <= now
