@@ -156,7 +156,7 @@ def without(what: str) -> Facts:
 BROKEN: dict[str, tuple[Callable[[], Facts], str]] = {
     "nothing_is_lost": (
         lambda: plus(line(1, "accepted", 12, 120)),
-        "12 was accepted, never started, and did not complete",
+        "12 was accepted and did not complete; its runs: -",
     ),
     "one_completion": (
         lambda: plus(*body(40, 7, 60, 61), executions=[ran(40, None, 60, 61.1)]),
@@ -260,13 +260,27 @@ def test_sound_facts_break_nothing() -> None:
     assert breaches(SOUND) == {}
 
 
+@pytest.mark.parametrize("said_so", [0, 3, 4])
 @pytest.mark.parametrize(("crashes", "is_lost"), [(PLAN.max_crashes, False), (4, True)])
-def test_what_has_lost_too_many_workers_is_over(crashes: int, is_lost: bool) -> None:
-    gone = [lost(70 + time, None, 80 + time, 81 + time) for time in range(crashes)]
-    starts = [line(80 + time, "start", 70 + time, 18) for time in range(crashes)]
+def test_what_has_lost_too_many_workers_is_over(crashes: int, is_lost: bool, said_so: int) -> None:
+    """However many of them died before the body could say which it was."""
+    gone = [lost(70 + time, None, 80 + time, 81 + time, entry_id=180) for time in range(crashes)]
+    starts = [line(80 + time, "start", 70 + time, 18) for time in range(said_so)]
     killed = line(79, "killed", 10)
     facts = plus(line(60, "accepted", 18, 180), killed, *starts, executions=gone)
     assert ("nothing_is_lost" in breaches(facts)) == is_lost
+
+
+def test_the_judge_says_how_the_runs_of_what_is_lost_ended() -> None:
+    refused = Failure("nap", FailureCode.NOT_DISPATCHABLE, "no")
+    ends = (
+        lost(70, None, 80, 81, entry_id=180),
+        ran(71, None, 82, 83, ExecutionState.FAILED, failure=refused, entry_id=180),
+        ran(72, None, 84, 85, ExecutionState.HANDED_BACK, entry_id=180),
+    )
+    facts = plus(line(60, "accepted", 18, 180), line(79, "killed", 10), executions=ends)
+    [told] = breaches(facts)["nothing_is_lost"]
+    assert told.endswith("its runs: WorkerLost, NotDispatchable, handed_back")
 
 
 def test_every_invariant_is_seen_to_break() -> None:

@@ -53,12 +53,25 @@ class Facts:
 
     def completed_per_number(self) -> dict[str, int]:
         """How often each piece of work was recorded as completed."""
-        numbers = {int(line.words[0]): line.words[1] for line in self.noted("start")}
-        counted: dict[str, int] = defaultdict(int)
-        for one in self.finished(ExecutionState.COMPLETED):
-            if one.id in numbers:
-                counted[numbers[one.id]] += 1
-        return counted
+        return {
+            number: sum(one.state is ExecutionState.COMPLETED for one in runs)
+            for number, runs in self.runs_per_number().items()
+        }
+
+    def runs_per_number(self) -> dict[str, list[Execution]]:
+        """The record of each piece of work.
+
+        Its body said which it was, or its client which entry it became: whoever dies between his
+        claim and the first line of the body has said nothing.
+        """
+        started = {int(line.words[0]): line.words[1] for line in self.noted("start")}
+        accepted = {line.words[1]: line.words[0] for line in self.noted("accepted")}
+        runs: dict[str, list[Execution]] = defaultdict(list)
+        for one in self.executions:
+            number = started.get(one.id) or accepted.get(str(one.entry_id))
+            if number is not None:
+                runs[number].append(one)
+        return runs
 
 
 def seconds(moment: datetime | None) -> float:

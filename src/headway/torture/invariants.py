@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.execution import Execution, ExecutionState, FailureCode
 from headway.torture.facts import Facts, first_words, seconds
 from headway.torture.intervals import most_at_once, overlaps
 from headway.torture.plan import CAPS, GLOBAL_CAP
@@ -20,20 +20,18 @@ OVERTAKEN_BY = 10.0
 def nothing_is_lost(facts: Facts) -> Iterator[str]:
     """I1: what was accepted is over when everything has calmed down."""
     yield from facts.unfinished
-    started = {line.words[1] for line in facts.noted("start")}
-    done = facts.completed_per_number()
-    over = first_words(facts.noted("cancelled")) | set(_given_up(facts))
-    for number in sorted(first_words(facts.noted("accepted")) - over):
-        if number != "poison" and not done.get(number):
-            yield f"{number} was accepted, {'started' if number in started else 'never started'}, \
-and did not complete"
+    runs = facts.runs_per_number()
+    asked_for = first_words(facts.noted("accepted")) - first_words(facts.noted("cancelled"))
+    for number in sorted(asked_for - {"poison"}):
+        ends = [_end(one) for one in runs.get(number, ())]
+        # What has lost so many workers counts as their murderer, and is given up.
+        given_up = ends.count(FailureCode.WORKER_LOST) >= facts.plan.max_crashes
+        if COMPLETED not in ends and not given_up:
+            yield f"{number} was accepted and did not complete; its runs: {', '.join(ends) or '-'}"
 
 
-def _given_up(facts: Facts) -> Iterator[str]:
-    """What has lost so many workers, one after another, that it counts as their murderer."""
-    numbers = {int(line.words[0]): line.words[1] for line in facts.noted("start")}
-    crashes = Counter(numbers[one.id] for one in facts.executions if one.lost and one.id in numbers)
-    return (number for number, times in crashes.items() if times >= facts.plan.max_crashes)
+def _end(one: Execution) -> str:
+    return one.failure.type if one.failure is not None else one.state
 
 
 def one_completion(facts: Facts) -> Iterator[str]:
