@@ -1,6 +1,7 @@
 """Who is woken, here and elsewhere, and that announcements are gathered and survive."""
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -49,6 +50,32 @@ def test_nobody_is_told_while_there_is_nobody_else() -> None:
     wakeups.nobody_else = False
     wakeups.wake(Role.DISPATCHER)
     assert (heard, announced) == (["here", "here"], [Role.DISPATCHER])
+
+
+@pytest.mark.parametrize(
+    ("of_manifests", "for_itself", "stopping", "announced"),
+    [
+        (False, False, False, [DISPATCHER]),
+        (True, False, False, [MANAGER, DISPATCHER]),
+        (False, True, False, []),
+        (True, True, False, [MANAGER]),
+        (True, True, True, [MANAGER, DISPATCHER]),
+    ],
+)
+def test_who_dispatches_for_itself_uses_the_room_of_what_has_ended(
+    of_manifests: bool, for_itself: bool, stopping: bool, announced: list[Role]
+) -> None:
+    told: list[Role] = []
+    here: list[Role] = []
+    wakeups = WakeUps(told.extend)
+    for role in Role:
+        wakeups.on(role, partial(here.append, role))
+    wakeups.for_itself = for_itself
+
+    wakeups.tell_of_end(of_manifests, stopping=stopping)
+
+    assert told == announced
+    assert set(here) == ({MANAGER, DISPATCHER} if of_manifests else {DISPATCHER})
 
 
 @pytest.mark.story(43)

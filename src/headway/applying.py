@@ -76,11 +76,18 @@ def apply_declarations(
 def _try_to_apply(
     store: Store, wanted: Declaration, by_hand: bool, allow_removal: bool, progress: Progress
 ) -> Applied | None:
-    """None if another holds the lock; it is not even asked for when there is nothing to do."""
-    if not by_hand and (settled := _settled(store, wanted)):
-        return settled
-    with store.leading(Lock.APPLY, seconds=60) as tx:
-        return None if tx is None else _applied(tx, wanted, by_hand, allow_removal, progress)
+    """None if another holds the lock; it is not even asked for when there is nothing to do.
+
+    Processes of one application are often started together, and mostly declare the same: whoever
+    comes second waits for a moment, and has nothing to do then.
+    """
+    for wait in (False, True):
+        if not by_hand and (settled := _settled(store, wanted)):
+            return settled
+        with store.leading(Lock.APPLY, seconds=60, wait=wait) as tx:
+            if tx is not None:
+                return _applied(tx, wanted, by_hand, allow_removal, progress)
+    return None
 
 
 def _settled(store: Store, wanted: Declaration) -> Applied | None:

@@ -29,7 +29,7 @@ from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
 from headway.turns import Turn, Turns
-from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps, concerned
+from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
 PULSE = 2.0
 # Those without which work stands still; the others are hints and housekeeping.
@@ -125,7 +125,7 @@ class Service:
             self.app.observer,
             lambda own_id: this_process(
                 own_id,
-                self.roles,
+                self._duties(),
                 self.app.registry.names(),
                 slots,
                 self.app.task_servers.routing,
@@ -135,6 +135,15 @@ class Service:
             on_cut_off=lambda: self._pool.cancellations.cut_off() if self._pool else [],
         )
 
+    def _duties(self) -> set[Role]:
+        """What others can count on: a role that is switched off is nobody's."""
+        settings = self.app.settings
+        off = {
+            Role.MANAGER: not settings.manager_enabled,
+            Role.DISPATCHER: not settings.dispatcher_enabled,
+        }
+        return {role for role in self.roles if not off.get(role)}
+
     def _build_pool(self) -> WorkerPool:
         pool = WorkerPool(
             self.store,
@@ -142,7 +151,7 @@ class Service:
             self.app.settings,
             self.app.observer,
             self.owner,
-            on_finished=lambda of_manifests: self._wakeups.wake(*concerned(of_manifests)),
+            on_finished=self._tell_of_end,
             leased=True,
             pulsed=True,
             takes=self.app.task_servers.local_workflows,
@@ -151,6 +160,9 @@ class Service:
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
+
+    def _tell_of_end(self, of_manifests: bool) -> None:
+        self._wakeups.tell_of_end(of_manifests, stopping=self._stopping)
 
     def _recycle(self) -> None:
         """Whoever started this process starts another: this one has lost half of its slots."""

@@ -82,6 +82,7 @@ class Turns:
         """Dispatch what is queued, as far as the limits allow."""
         result = dispatcher.run_once()
         self._wakeups.nobody_else = result.nobody_else
+        self._wakeups.for_itself = result.for_itself
         if result.by_server.keys() & self._app.task_servers.relayed.keys():
             self._on_outbox()
         if result.more or result.failed:
@@ -89,7 +90,8 @@ class Turns:
         if not result.led and self._app.task_servers.elsewhere():
             return HELD_PAUSE  # whoever leads may be of another application and leave ours to us
         rest = _rest(self._settings.dispatcher_polling_interval, result.due_in)
-        return rest if result.led else replace(rest, deaf=FOLLOWER_DEAF)
+        followed = not result.led or (result.waited and not result.loaded)
+        return replace(rest, deaf=FOLLOWER_DEAF) if followed else rest
 
     def relay(self, relay: Relay) -> float:
         """Tell other task servers what was dispatched for them."""

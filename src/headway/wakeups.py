@@ -42,6 +42,7 @@ class WakeUps:
     def __init__(self, announce: Callable[[Iterable[Role]], None] | None = None) -> None:
         self._announce = announce
         self.nobody_else = False
+        self.for_itself = False
         self._listeners: dict[Role, Callable[[], None]] = {}
 
     def on(self, role: Role, listener: Callable[[], None]) -> None:
@@ -53,6 +54,19 @@ class WakeUps:
         self.wake_here(*roles)
         if self._announce is not None and not self.nobody_else:
             self._announce(roles)
+
+    def tell_of_end(self, of_manifests: bool, *, stopping: bool = False) -> None:
+        """Something has ended. Who dispatches ``for_itself`` uses the room this makes itself,
+        unless it is *stopping*.
+
+        >>> WakeUps().tell_of_end(of_manifests=False)
+        """
+        if self.for_itself and not stopping:
+            self.wake_here(Role.DISPATCHER)
+            if of_manifests:
+                self.wake(Role.MANAGER)
+        else:
+            self.wake(*concerned(of_manifests))
 
     def wake_here(self, *roles: Role) -> None:
         """There is something to do for *roles* in this process."""

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from headway import Group, every
+from headway.dispatcher import cycle
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.starting import Hands
 from headway.domain.work_queue import NewEntry, Source
 from headway.servers.local import LocalServer
 from headway.store import executions, leases, shut_groups
+from headway.store.engine import Store
+from headway.store.locks import Lock
 from headway.store.servers import ServerProcess
 from headway.store.tables import work_queue
-from tests.builders import Scene
+from tests.builders import PATIENCE, Scene, eventually
 
 LEASE = timedelta(seconds=15)
 PENDING, IN_PROGRESS = ExecutionState.PENDING, ExecutionState.IN_PROGRESS
@@ -138,7 +142,7 @@ def test_as_many_as_are_free_here_however_many_the_database_counts(scene: Scene)
 
 
 def test_half_of_many_workers_are_given_something_and_then_the_other_half(scene: Scene) -> None:
-    scene.configure(max_active_jobs=None, max_queued_jobs_per_cycle=None)
+    scene.configure(max_active_jobs=None, max_queued_jobs_per_cycle=None, worker_count=400)
     alive(scene, slots=400)
     queue(scene, 700)
     workers = Workers(free=400)
@@ -183,6 +187,122 @@ def test_beside_other_workers_as_many_lie_ready_as_there_are_slots(scene: Scene)
     queue(scene, 9)
 
     assert len(dispatch(scene, Workers(free=2)).dispatched) == 6
+
+
+# Several processes that all dispatch: each for its own workers
+
+
+def test_beside_others_who_dispatch_too_each_dispatches_for_itself(scene: Scene) -> None:
+    alive(scene, slots=2)
+    alive(scene, "other", slots=3)
+    queue(scene, 9)
+    me, other = Workers(free=2), Workers("other", free=3)
+
+    result = dispatch(scene, me)
+    assert (len(result.dispatched), result.for_itself, result.nobody_else) == (2, True, False)
+    assert len(dispatch(scene, other).dispatched) == 3
+
+    assert [len(one) for one in (*me.given, *other.given)] == [2, 3]
+    assert states(scene) == [IN_PROGRESS] * 5
+
+
+@pytest.mark.parametrize("other", [{"workflows": ["other"]}, {"roles": ["worker"]}])
+def test_who_has_to_dispatch_for_others_does(scene: Scene, other: dict[str, Any]) -> None:
+    """Others who take something else, or do not dispatch, would wait for ever."""
+    alive(scene, slots=2)
+    alive(scene, "other", slots=3, **other)
+    queue(scene, 9)
+
+    result = dispatch(scene, Workers(free=2))
+
+    assert (len(result.dispatched), result.for_itself) == (9, False)
+
+
+def test_who_dispatches_for_itself_waits_for_its_turn(postgres_url: str) -> None:
+    with Scene(postgres_url) as scene:
+        alive(scene)
+        alive(scene, "other")
+        workers = Workers()
+        cycles = dispatcher(scene, workers)
+        assert cycles.run_once().for_itself
+        queue(scene, 1)
+        first = Store(postgres_url, clock=scene.clock)
+        results: list[DispatchResult] = []
+        waiting = Thread(target=lambda: results.append(cycles.run_once()))
+        with first.leading(Lock.DISPATCH) as tx:
+            assert tx is not None
+            waiting.start()
+            waits = text(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            )
+            eventually(lambda: tx.connection.execute(waits).scalar_one() == 1)
+        waiting.join(PATIENCE)
+        first.close()
+        [result] = results
+        assert (result.led, result.waited, len(result.dispatched)) == (True, True, 1)
+
+
+def test_who_dispatches_for_others_does_not_wait(postgres_url: str) -> None:
+    """Whoever has the lock does it for all."""
+    with Scene(postgres_url) as scene:
+        alive(scene)
+        alive(scene, "other", roles=["worker"])
+        cycles = dispatcher(scene, Workers())
+        assert not cycles.run_once().for_itself
+        queue(scene, 1)
+        first = Store(postgres_url, clock=scene.clock)
+        with first.leading(Lock.DISPATCH):
+            result = cycles.run_once()
+        first.close()
+        assert (result.led, result.waited) == (False, False)
+
+
+def test_with_full_hands_nobody_looks_again_until_a_moment_has_passed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive(scene, slots=2)
+    queue(scene, 3)
+    workers = Workers(free=2)
+    cycles = dispatcher(scene, workers)
+    assert len(cycles.run_once().dispatched) == 2
+    workers.free = 0
+    looks = counted_looks(monkeypatch)
+
+    for _ in range(3):
+        again = cycles.run_once()
+        assert (again.led, again.nobody_else, again.dispatched) == (True, True, ())
+    assert looks == []
+
+    monkeypatch.setattr(cycle, "LOOK_AGAIN", 0.0)
+    cycles.run_once()
+    assert len(looks) == 1, "what nobody can run must fail, whoever is busy"
+
+
+def test_with_full_hands_there_may_be_work_for_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive(scene, slots=2)
+    alive(scene, "other", slots=1, roles=["worker"])
+    queue(scene, 1)
+    workers = Workers(free=0)
+    cycles = dispatcher(scene, workers)
+    cycles.run_once()
+    looks = counted_looks(monkeypatch)
+    cycles.run_once()
+    assert len(looks) == 1
+
+
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[Store]:
+    """One for each time the lock is asked for from now on."""
+    looks: list[Store] = []
+    leading = Store.leading
+
+    def noted(store: Store, *arguments: Any, **named: Any) -> Any:
+        looks.append(store)
+        return leading(store, *arguments, **named)
+
+    monkeypatch.setattr(Store, "leading", noted)
+    return looks
 
 
 @pytest.mark.parametrize("lost", ["no lease", "an expired lease"])

@@ -43,9 +43,8 @@ def manage(url: str, log: Path) -> None:
 def manage_without_lock(url: str, log: Path) -> None:
     """The same, but it leads whoever else does."""
     ask = engine._try_lock
-    engine._try_lock = lambda connection, lock, seconds, patience: (
-        ask(connection, lock, seconds, patience)
-        or (datetime.now(UTC) if lock is Lock.MANAGE else None)
+    engine._try_lock = lambda connection, lock, *more: (
+        ask(connection, lock, *more) or (datetime.now(UTC) if lock is Lock.MANAGE else None)
     )
     manage(url, log)
 
@@ -54,8 +53,10 @@ def manage_and_count(url: str, log: Path) -> None:
     """The same, but it notes whenever somebody else leads."""
     ask = engine._try_lock
 
-    def ask_and_count(connection: Any, lock: Lock, seconds: int, patience: int) -> datetime | None:
-        taken_at = ask(connection, lock, seconds, patience)
+    def ask_and_count(
+        connection: Any, lock: Lock, seconds: int, patience: int, wait: bool
+    ) -> datetime | None:
+        taken_at = ask(connection, lock, seconds, patience, wait)
         if taken_at is None and lock is Lock.MANAGE:
             _note(log, "followed")
         return taken_at

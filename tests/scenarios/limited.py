@@ -58,9 +58,8 @@ def dispatch_without_lock(url: str, log: Path) -> None:
         return dispatch_each(*arguments, **named)
 
     work_queue.dispatch_each = hesitate
-    engine._try_lock = lambda connection, lock, seconds, patience: (
-        ask(connection, lock, seconds, patience)
-        or (datetime.now(UTC) if lock is Lock.DISPATCH else None)
+    engine._try_lock = lambda connection, lock, *more: (
+        ask(connection, lock, *more) or (datetime.now(UTC) if lock is Lock.DISPATCH else None)
     )
     dispatch(url, log)
 

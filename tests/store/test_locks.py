@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from threading import Event, Thread
 from time import monotonic
 
@@ -80,6 +81,44 @@ def test_a_second_manager_on_sqlite_waits_for_the_first(sqlite_url: str) -> None
     for store in stores:
         store.close()
     assert happened == ["the first is done", "the second leads"]
+
+
+def test_who_waits_for_a_lock_has_it_next_and_is_told_when(postgres_url: str) -> None:
+    stores = [Store(postgres_url) for _ in range(2)]
+    led_at: list[datetime] = []
+    timeouts: list[str] = []
+
+    def lead_after() -> None:
+        with stores[1].leading(Lock.DISPATCH, patience=7, wait=True) as follower:
+            assert follower is not None
+            led_at.append(follower.now)
+            timeouts.append(follower.connection.execute(text("SHOW lock_timeout")).scalar_one())
+
+    with stores[0].leading(Lock.DISPATCH) as leader:
+        assert leader is not None
+        other = Thread(target=lead_after)
+        other.start()
+        waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)"
+        until(stores[0], waits)
+        left_at = leader.connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+    other.join(PATIENCE)
+    for store in stores:
+        store.close()
+    assert led_at[0] > left_at, "not when it began to wait"
+    assert timeouts == ["7s"], "what follows has the patience it asked for"
+
+
+def test_who_waits_in_vain_for_a_lock_does_nothing(postgres_url: str) -> None:
+    stores = [Store(postgres_url) for _ in range(2)]
+    with (
+        stores[0].leading(Lock.DISPATCH),
+        stores[1].leading(Lock.DISPATCH, wait=True) as follower,
+    ):
+        assert follower is None
+    with stores[1].leading(Lock.DISPATCH) as next_leader:
+        assert next_leader is not None
+    for store in stores:
+        store.close()
 
 
 @pytest.mark.story(27)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from time import monotonic
 
 from headway.config import Settings
 from headway.definition.registry import Registry
@@ -37,6 +38,8 @@ from headway.workflow import Workflow
 REASONS = 20
 # So many workers at least are given something in one cycle.
 FEW = 100
+# Whoever has no hand free looks all the same, so often: something may have to fail, or be noted.
+LOOK_AGAIN = 1.0
 
 JOB_DISPATCHER = Workflow(
     "job-dispatcher",
@@ -48,7 +51,11 @@ JOB_DISPATCHER = Workflow(
 @dataclass(frozen=True)
 class DispatchResult:
     """What one cycle did: counts, the decision about every entry, and when to run again: at once
-    if there is *more* than one cycle looks at."""
+    if there is *more* than one cycle looks at.
+
+    Who dispatches *for_itself* is one of several who each do so, and may have *waited* for its
+    turn.
+    """
 
     led: bool
     loaded: int = 0
@@ -60,6 +67,8 @@ class DispatchResult:
     more: bool = False
     by_server: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     nobody_else: bool = False
+    for_itself: bool = False
+    waited: bool = False
 
     @property
     def skipped(self) -> Counter[str]:
@@ -94,6 +103,9 @@ class JobDispatcher:
         self._unknown = UnknownWorkflows()
         self._shut = ShutGroups()
         self._front = Front()
+        # Until it is known who else there is, nobody may be there to dispatch for its workers.
+        self._last = DispatchResult(led=True, for_itself=own_workers is not None)
+        self._looked_at: float | None = None
         self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
@@ -102,27 +114,52 @@ class JobDispatcher:
         self._server = server
 
     def run_once(self) -> DispatchResult:
-        """Run one cycle; a server that does not get the lock does nothing."""
+        """Run one cycle; a server that does not get the lock does nothing.
+
+        Unless everybody dispatches for itself: nobody else gives its workers something to do, so
+        it waits for its turn, and does not even ask for one while they have their hands full.
+        """
+        if self._has_hands_full():
+            return self._last
+        result = self._attempt(wait=False)
+        if not result.led and self._last.for_itself:
+            result = replace(self._attempt(wait=True), waited=True)
+        if result.led:
+            self._looked_at = monotonic()
+            self._last = DispatchResult(
+                led=True, nobody_else=result.nobody_else, for_itself=result.for_itself
+            )
+        return result
+
+    def _has_hands_full(self) -> bool:
+        """Whether the last cycle was a moment ago, and there is nobody to dispatch for since."""
+        own = self._own_workers
+        if own is None or self._looked_at is None or self._task_servers.elsewhere():
+            return False
+        recent = monotonic() - self._looked_at < LOOK_AGAIN
+        return recent and self._last.for_itself and not own.free
+
+    def _attempt(self, *, wait: bool) -> DispatchResult:
         try:
-            return self._run(careful=False)
+            return self._run(wait, careful=False)
         except StepFailed as failed:
             if not isinstance(failed.__cause__, Refused):
                 raise
-        return self._run(careful=True)
+        return self._run(wait, careful=True)
 
-    def _run(self, *, careful: bool) -> DispatchResult:
+    def _run(self, wait: bool, *, careful: bool) -> DispatchResult:
         with KeptHands(self._own_workers) as hands:
-            return self._cycle(hands, careful)
+            return self._cycle(hands, wait, careful)
 
-    def _cycle(self, hands: KeptHands, careful: bool) -> DispatchResult:
+    def _cycle(self, hands: KeptHands, wait: bool, careful: bool) -> DispatchResult:
         times = StepTimes()
-        with self._store.leading(Lock.DISPATCH) as tx:
+        with self._store.leading(Lock.DISPATCH, wait=wait) as tx:
             if tx is None:
                 return DispatchResult(led=False)
             workers = living_workers(tx) if self._to_own_workers else None
             keep = partial(hands.keep, tx)
             free = self._free_hands(workers)
-            some = None if free is None or workers is None else min(free, _most_at_once(workers))
+            some = None if free is None else min(free, self._most_at_once())
             env = DispatchEnv(
                 tx,
                 self._settings,
@@ -150,6 +187,7 @@ class JobDispatcher:
                 more=_is_more(state, spare=free != some),
                 by_server=_by_server(state),
                 nobody_else=workers is not None and workers.everybody,
+                for_itself=free is not None,
             )
         hands.started = state.started
         result = self._pass_on(state, result, now)
@@ -179,10 +217,15 @@ class JobDispatcher:
         return result
 
     def _free_hands(self, workers: Workers | None) -> int | None:
-        """How many of the workers are free, if they are all in this process."""
-        if workers is None or not workers.alone or self._own_workers is None:
+        """How many of the own workers are free, if this cycle dispatches for no others."""
+        own = self._own_workers
+        if workers is None or own is None or own.owner not in workers.for_themselves:
             return None
-        return self._own_workers.free
+        return own.free
+
+    def _most_at_once(self) -> int:
+        """Of many workers, half are given something while the other half is busy."""
+        return max(FEW, -(-self._settings.worker_count // 2))
 
     def _tell(self, entry: WorkQueueEntry, execution_id: int, now: datetime) -> None:
         self._observer.emit(
@@ -213,11 +256,6 @@ class JobDispatcher:
             )
             return False
         return True
-
-
-def _most_at_once(workers: Workers) -> int:
-    """Of many workers, half are given something while the other half is busy."""
-    return max(FEW, -(-workers.slots // 2))
 
 
 def _is_more(state: DispatchState, *, spare: bool) -> bool:

@@ -16,7 +16,7 @@ from headway.domain.work_queue import WorkQueueEntry
 # As many wait for a slot as there are slots; the rest stays queued, where limits, priorities and
 # cancellation still reach it, and nothing grows stale.
 KEPT_READY = 2
-# The only worker starts what it dispatches itself: what waited for it would have to be claimed.
+# Who dispatches for himself alone starts it at once: what waited for him would have to be claimed.
 NOTHING_READY = 1
 
 

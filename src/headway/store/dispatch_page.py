@@ -76,7 +76,7 @@ def limits_of(
 
 
 def _ready(workers: Workers | None) -> int:
-    return NOTHING_READY if workers is not None and workers.alone else KEPT_READY
+    return NOTHING_READY if workers is not None and workers.for_themselves else KEPT_READY
 
 
 def _most(settings: Settings) -> int:

@@ -174,7 +174,7 @@ class Store:
 
     @contextmanager
     def leading(
-        self, lock: Lock, *, seconds: int = 5, patience: int = 5
+        self, lock: Lock, *, seconds: int = 5, patience: int = 5, wait: bool = False
     ) -> Iterator[Transaction | None]:
         """A writing transaction under *lock*, or None if another server holds it.
 
@@ -182,15 +182,17 @@ class Store:
         lock's own statement would be older than the lock. The timeouts free the lock within
         *seconds* when this process is stopped in the middle; where they cannot, whoever asks for
         the lock after that time ends the session that holds it. *patience* is how long a
-        statement waits for rows that somebody else is writing.
+        statement waits for rows that somebody else is writing. With *wait*, whoever comes while
+        another server holds the lock has it next, unless that takes long.
         """
         with self._writer.begin() as connection:
             if not self.on_postgresql:
                 yield self._transaction(connection)
                 return
-            taken_at = _try_lock(connection, lock, seconds, patience)
+            taken_at = _try_lock(connection, lock, seconds, patience, wait)
             if taken_at is None:
-                end_stuck_holder(connection, lock, seconds)
+                if not wait:
+                    end_stuck_holder(connection, lock, seconds)
                 yield None
                 return
             yield self._transaction(connection, taken_at)
@@ -241,10 +243,17 @@ CLOCK_AND_HINT = text(f"SELECT clock_timestamp() AS now, pg_notify({CHANNEL}, :t
 DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
 
 
-def _try_lock(connection: Connection, lock: Lock, seconds: int, patience: int) -> datetime | None:
+def _try_lock(
+    connection: Connection, lock: Lock, seconds: int, patience: int, wait: bool
+) -> datetime | None:
     """Take *lock* unless somebody has it; returns when that was, by the database's clock."""
     version = connection.dialect.server_version_info or (0,)
     limits_transactions = int(version[0]) >= 17
-    statement = lock_statement(lock, seconds, patience, limits_transactions)
-    tried = connection.execute(statement, {"lock": int(lock)}).one()
+    statement = lock_statement(lock, seconds, patience, limits_transactions, wait)
+    try:
+        tried = connection.execute(statement, {"lock": int(lock)}).one()
+    except OperationalError as error:
+        if waited_in_vain(error):
+            return None
+        raise
     return tried.now if tried.taken else None

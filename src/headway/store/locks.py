@@ -27,6 +27,9 @@ BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
 # And the order is in the index as well: one plan for any values is as good as another for these.
 IN_ORDER = {**BY_INDEX, "enable_sort": "off", "plan_cache_mode": "force_generic_plan"}
 
+# A cycle takes milliseconds. Whoever waits longer looks again whether its holder has been stopped.
+A_MOMENT = "1s"
+
 PLANNED = {Lock.MANAGE: BY_INDEX, Lock.SWEEP: BY_INDEX, Lock.DISPATCH: IN_ORDER}
 
 
@@ -46,8 +49,9 @@ def hold(tx: Transaction, lock: Lock) -> None:
 
 @cache
 def lock_statement(
-    lock: Lock, seconds: int, patience: int, limits_transactions: bool
+    lock: Lock, seconds: int, patience: int, limits_transactions: bool, wait: bool
 ) -> TextualSelect:
+    """Takes *lock*, with the settings of its transaction; with *wait*, in a moment perhaps."""
     limits = {
         "statement_timeout": f"{seconds}s",
         "lock_timeout": f"{patience}s",
@@ -57,11 +61,12 @@ def lock_statement(
         limits["transaction_timeout"] = f"{seconds * 4}s"
     limits |= PLANNED.get(lock, {})
     settings = (f", set_config('{name}', '{limit}', true)" for name, limit in limits.items())
-    statement = text(
-        "SELECT pg_try_advisory_xact_lock("
-        "  (CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint))"
-        " AS taken, clock_timestamp() AS now" + "".join(settings)
-    )
+    key = "(CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint)"
+    taking = f"pg_try_advisory_xact_lock({key}) AS taken"
+    if wait:
+        brief = f"set_config('lock_timeout', '{A_MOMENT}', true)"
+        taking = f"{brief}, pg_advisory_xact_lock({key}), true AS taken"
+    statement = text(f"SELECT {taking}, clock_timestamp() AS now" + "".join(settings))
     return statement.columns(taken=Boolean, now=Instant)
 
 

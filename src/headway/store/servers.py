@@ -39,8 +39,9 @@ class Workers:
 
     ``shares`` is what they take, ``workflows`` that in whatever group; ``routed`` are workflows
     that living dispatchers send to other task servers, ``delivered`` those that living executors
-    run for them. One that is ``alone`` is the only worker, and a dispatcher itself; if it is
-    ``everybody`` there is no other process at all.
+    run for them. Those who are ``for_themselves`` are all the workers there are, take the same, and
+    are dispatchers as well: each starts itself what it dispatches. With ``everybody`` it is one of
+    them, and there is no other process at all.
     """
 
     slots: int
@@ -48,7 +49,7 @@ class Workers:
     shares: tuple[Share, ...] = ()
     routed: frozenset[str] = frozenset()
     delivered: frozenset[str] = frozenset()
-    alone: bool = False
+    for_themselves: frozenset[str] = frozenset()
     everybody: bool = False
 
 
@@ -65,9 +66,9 @@ def claimed_since(tx: Transaction, moment: datetime) -> bool:
     return bool(tx.connection.execute(select(or_(live, ended))).scalar_one())
 
 
-_LIVING = select(server.c.slots, server.c.roles, server.c.workflows, server.c.routes).where(
-    server.c.expires_at > bindparam("now")
-)
+_LIVING = select(
+    server.c.id, server.c.slots, server.c.roles, server.c.workflows, server.c.routes
+).where(server.c.expires_at > bindparam("now"))
 
 
 def living_workers(tx: Transaction) -> Workers:
@@ -79,11 +80,22 @@ def living_workers(tx: Transaction) -> Workers:
     run = [json.loads(row.workflows) for row in _with_role(EXECUTOR, rows)]
     slots = sum(row.slots for row in rows)
     delivered = frozenset[str]().union(*run)
-    alone = len(working) == len(_with_role(DISPATCHER, working)) == 1
-    everybody = alone and len(rows) == 1
     return Workers(
-        slots, workflows_of(shares), shares, workflows_of(sent), delivered, alone, everybody
+        slots,
+        workflows_of(shares),
+        shares,
+        workflows_of(sent),
+        delivered,
+        for_themselves := _for_themselves(working),
+        everybody=len(for_themselves) == len(rows) == 1,
     )
+
+
+def _for_themselves(working: Sequence[Any]) -> frozenset[str]:
+    """The ids of all workers, if none of them needs another to dispatch something for it."""
+    alike = len({(row.workflows, row.routes) for row in working}) == 1
+    dispatching = len(_with_role(DISPATCHER, working)) == len(working)
+    return frozenset(row.id for row in working) if alike and dispatching else frozenset()
 
 
 def living_managers(tx: Transaction) -> list[str]:

@@ -164,8 +164,10 @@ def damage(store: Store, name: str | None) -> None:
 def _lead_without(lock: Lock) -> None:
     ask = engine._try_lock
 
-    def pretend(connection: Any, wanted: Lock, seconds: int, patience: int) -> Any:
-        led_at = ask(connection, wanted, seconds, patience)
+    def pretend(
+        connection: Any, wanted: Lock, seconds: int, patience: int, wait: bool = False
+    ) -> Any:
+        led_at = ask(connection, wanted, seconds, patience, wait)
         return led_at or (datetime.now(UTC) if wanted is lock else None)
 
     _replace(engine, "_try_lock", pretend)
