@@ -25,6 +25,13 @@ def torture(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Draw the same faults again. Default: a new one.")
     ] = None,
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together",
+            help="Six processes that do everything, instead of four schedulers and six workers.",
+        ),
+    ] = False,
     database_url: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +69,8 @@ def torture(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     typer.echo(f"seed {chosen}")
-    found = run_torture(Plan(chosen, minutes), typer.echo, database_url, checked(mutation), keep)
+    plan = Plan(chosen, minutes, together=together)
+    found = run_torture(plan, typer.echo, database_url, checked(mutation), keep)
     typer.echo(_summary(found))
     _judge(found)
 

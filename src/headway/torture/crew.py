@@ -26,6 +26,7 @@ from headway.wakeups import Role
 
 SCHEDULER = (Role.MANAGER, Role.DISPATCHER)
 WORKER = (Role.WORKER,)
+BOTH = (*SCHEDULER, *WORKER)
 
 # Forked from a process that has imported everything: a killed one is replaced at once.
 FORKS = multiprocessing.get_context("forkserver")
@@ -41,6 +42,17 @@ class Deployment:
     folder: Path
     plan: Plan
     mutation: str | None = None
+
+
+def lineup(plan: Plan) -> list[tuple[Role, ...]]:
+    """The roles of everybody who starts.
+
+    >>> len(lineup(Plan(seed=7, minutes=1))), len(lineup(Plan(seed=7, minutes=1, together=True)))
+    (10, 6)
+    """
+    if plan.together:
+        return [BOTH] * plan.workers
+    return [SCHEDULER] * plan.schedulers + [WORKER] * plan.workers
 
 
 def serve(deployment: Deployment, roles: tuple[Role, ...]) -> None:

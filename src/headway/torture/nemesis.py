@@ -67,13 +67,11 @@ class Nemesis:
         self._crew.resume(everybody=True)
         self._operator.relent()
 
-    def _on_somebody(
-        self, act: Callable[[Member], None], roles: tuple[Role, ...] | None = None
-    ) -> None:
+    def _on_somebody(self, act: Callable[[Member], None], roles: tuple[Role, ...] = ()) -> None:
         awake = [
             one
             for one in self._crew.members
-            if not one.stopped_until and roles in (None, one.roles)
+            if not one.stopped_until and set(roles) <= set(one.roles)
         ]
         if awake:
             act(self._chance.choice(awake))

@@ -45,6 +45,8 @@ NEEDS_OWN_SERVER = frozenset({Fault.RESTART_FAST, Fault.RESTART_IMMEDIATE, Fault
 class Plan:
     """One run: how long, how many of what, and the seed everything is drawn from.
 
+    Schedulers and workers are processes of their own, or *together* in one each.
+
     >>> Plan(seed=7, minutes=5).schedulers
     4
     """
@@ -64,6 +66,7 @@ class Plan:
     poisonous: int = 2
     chains: int = 4
     jobs_per_second: float = 45.0
+    together: bool = False
 
     @property
     def seconds(self) -> float:

@@ -23,7 +23,7 @@ from headway.store.migrate import migrate
 from headway.torture import evidence, facts, mutations
 from headway.torture.application import build
 from headway.torture.clients import Client
-from headway.torture.crew import SCHEDULER, WORKER, Crew, Deployment, preload
+from headway.torture.crew import Crew, Deployment, lineup, preload
 from headway.torture.evidence import Notebook
 from headway.torture.facts import Facts, Sample
 from headway.torture.invariants import SHOWN
@@ -79,9 +79,8 @@ def _torture(plan: Plan, say: Say, deployment: Deployment, server: PostgresServe
     notes = Notebook(deployment.folder)
     crew = Crew(deployment, notes)
     try:
-        for roles, count in ((SCHEDULER, plan.schedulers), (WORKER, plan.workers)):
-            for _ in range(count):
-                crew.start(roles)
+        for roles in lineup(plan):
+            crew.start(roles)
         samples, cutoff = _under_load(plan, say, hw, store, crew, server, notes)
         left = _calm(plan, say, store, crew, cutoff)
         say("examining")
