@@ -92,6 +92,12 @@ class Runtime(Scheduling):
         """It is the dispatcher who has to know, and nobody else should be in its way."""
         return self._joined(connection, Role.DISPATCHER)
 
+    def _queueing_one(self, connection: Any) -> AbstractContextManager[Transaction]:
+        """The same for what is one statement."""
+        if connection is None:
+            return self.transactions.queueing(Role.DISPATCHER)
+        return self._queueing(connection)
+
     def trigger(
         self,
         external_id: str,
@@ -105,7 +111,9 @@ class Runtime(Scheduling):
         returns the entry's id."""
         later = checked_delay(external_id, delay)
         attempts = checked_attempts(external_id, max_attempts)
-        with self._queueing(connection) as tx:
+        # When a delay is over follows from the moment of the whole transaction.
+        queueing = self._queueing_one if later is None else self._queueing
+        with queueing(connection) as tx:
             text = None if input is NOT_GIVEN else self._encoded(tx, external_id, input)
             entry = triggers.trigger(tx, external_id, later, text, attempts)
             if entry is None:
@@ -139,7 +147,7 @@ class Runtime(Scheduling):
         registered = self._registry.find(workflow)
         text = registered.input_type.encode(input, registered.name)
         entry = _ad_hoc(registered, text, priority, max_attempts)
-        with self._queueing(connection) as tx:
+        with self._queueing_one(connection) as tx:
             return work_queue.enqueue(tx, [entry])[0]
 
     def enqueue_many(

@@ -90,7 +90,7 @@ def complete(tx: Transaction, owner: str, returned: Mapping[int, Outcome]) -> li
         "owner": owner,
         "now": tx.now,
     }
-    rows = tx.connection.execute(_COMPLETE, given).all()
+    rows = tx.ask(_COMPLETE, given)
     return [_completed(row, tx.now) for row in rows]
 
 

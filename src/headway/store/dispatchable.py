@@ -170,7 +170,7 @@ class _Look:
             return []
         statement = _unripe(draft_for(self._tx), _hashable(self._taken))
         asked = {"now": self._tx.now, "limit": self._wanted}
-        return [to_entry(row) for row in self._tx.connection.execute(statement, asked).all()]
+        return [to_entry(row) for row in self._tx.ask(statement, asked)]
 
     def kept_out(self, room: int) -> list[WorkQueueEntry]:
         """What only the caps of groups keep out, one of each: somebody will ask why."""

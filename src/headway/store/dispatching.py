@@ -131,7 +131,7 @@ def _fold_on_postgresql(
 ) -> Sequence[Any]:
     """One statement: what the DELETE returns is what the INSERT writes."""
     statement, given = _folding(tx, entry_ids, elsewhere, start)
-    return tx.connection.execute(statement, given).all()
+    return tx.ask(statement, given)
 
 
 def _fold_on_sqlite(

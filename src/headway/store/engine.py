@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -21,8 +21,9 @@ from headway.store.connecting import listening_engine, postgresql_engine, sqlite
 from headway.store.joining import begin_writing, own_connection
 from headway.store.locks import Lock, end_stuck_holder, lock_statement
 from headway.store.poolers import check_schema_arrives, with_advice
+from headway.store.straight import ask_one
 from headway.store.tables import work_queue
-from headway.store.transaction import Transaction
+from headway.store.transaction import CHANNEL, Transaction
 from headway.store.types import Instant
 from headway.store.urls import create_private, parse_url, shown
 
@@ -78,6 +79,7 @@ class Store:
         if self.on_postgresql:
             self._writer: Engine = postgresql_engine(self.url, connections)
             self._reader: Engine = self._writer.execution_options(postgresql_readonly=True)
+            self._on_its_own = self._writer.execution_options(isolation_level="AUTOCOMMIT")
         else:
             create_private(Path(str(self.url.database)))
             self._writer = sqlite_engine(self.url, writing=True, durable=durable)
@@ -128,7 +130,7 @@ class Store:
         """
         with self._writer.begin() as connection:
             if hint is not None and self.on_postgresql:
-                now = connection.execute(CLOCK_AND_HINT, {"topic": hint}).one().now
+                now = ask_one(connection, CLOCK_AND_HINT, {"topic": hint}).now
                 yield self._transaction(connection, now)
             else:
                 yield self._transaction(connection)
@@ -136,11 +138,22 @@ class Store:
             ring(self.url, hint)
 
     @contextmanager
+    def queueing(self, hint: str) -> Iterator[Transaction]:
+        """The same for one statement that queues something: there are no others around it where
+        that can read the clock and tell of itself, and it commits on its own."""
+        if self._clock is not None or not self.on_postgresql:
+            with self.writing(hint) as tx:
+                yield tx
+        else:
+            with self._on_its_own.connect() as connection:
+                yield Transaction(connection, datetime.now(UTC), ticking=True, hint=hint)
+
+    @contextmanager
     def briefly(self) -> Iterator[Transaction]:
         """The same, for what others wait for: it is ended if this process stops in the middle."""
         with self._writer.begin() as connection:
             if self.on_postgresql:
-                yield self._transaction(connection, connection.execute(END_IF_IDLE).one().now)
+                yield self._transaction(connection, ask_one(connection, END_IF_IDLE).now)
             else:
                 yield self._transaction(connection)
 
@@ -225,14 +238,11 @@ class Store:
         if known is not None:
             return known
         if self.on_postgresql:
-            moment: datetime = connection.execute(DATABASE_CLOCK).scalar_one()
+            moment: datetime = ask_one(connection, DATABASE_CLOCK).now
             return moment
         # SQLite runs on this machine only: its clock is ours.
         return datetime.now(UTC)
 
-
-# One channel per schema: two headways in one database do not wake each other.
-CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
 
 END_IF_IDLE = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), clock_timestamp() AS now"
@@ -240,7 +250,7 @@ END_IF_IDLE = text(
 CLOCK_AND_HINT = text(f"SELECT clock_timestamp() AS now, pg_notify({CHANNEL}, :topic)").columns(
     now=Instant
 )
-DATABASE_CLOCK = select(text("clock_timestamp()").columns(now=Instant).scalar_subquery())
+DATABASE_CLOCK = text("SELECT clock_timestamp() AS now").columns(now=Instant)
 
 
 def _try_lock(
@@ -251,7 +261,7 @@ def _try_lock(
     limits_transactions = int(version[0]) >= 17
     statement = lock_statement(lock, seconds, patience, limits_transactions, wait)
     try:
-        tried = connection.execute(statement, {"lock": int(lock)}).one()
+        tried = ask_one(connection, statement, {"lock": int(lock)})
     except OperationalError as error:
         if waited_in_vain(error):
             return None

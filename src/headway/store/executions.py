@@ -40,7 +40,7 @@ def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0)
     drawn under the dispatcher's lock, so what comes later has a greater one.
     """
     total, local, by_group = 0, 0, Counter[int]()
-    rows = tx.connection.execute(_COUNTED, {"live_from": live_from}).all()
+    rows = tx.ask(_COUNTED, {"live_from": live_from})
     for row in rows:
         local += row.active if row.task_server == LOCAL else 0
         total += 0 if row.workflow in excluded else row.active

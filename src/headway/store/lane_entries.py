@@ -71,7 +71,7 @@ def _fetch(
             if aged_before is not None:
                 asked["aged_before"] = aged_before
             statement = _first_of(draft_for(tx), shares, grouped, part)
-            for row in tx.connection.execute(statement, asked).all():
+            for row in tx.ask(statement, asked):
                 one = to_entry(row)
                 found[by_place[part.place(one)]].append(one)
     for entries in found.values():

@@ -61,7 +61,7 @@ def lanes(
     parts = _statement(draft_for(tx), limit is None, aged_before is None, aged_limit is None)
     asked = {"limit": limit, "aged_before": aged_before, "aged_limit": aged_limit}
     given = {name: value for name, value in asked.items() if value is not None} | {"now": tx.now}
-    rows = tx.connection.execute(parts, given).all()
+    rows = tx.ask(parts, given)
     best = [_lane(row) for row in rows if row.kind == HEADS]
     oldest = [_lane(row) for row in rows if row.kind == AGED]
     return Lanes(

@@ -16,7 +16,7 @@ since the latest renewal before it is at most a beat old.
 """
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -33,7 +33,6 @@ from sqlalchemy import (
     func,
     insert,
     literal,
-    literal_column,
     select,
     true,
     type_coerce,
@@ -42,11 +41,10 @@ from sqlalchemy import (
 
 from headway.store.servers import ServerProcess
 from headway.store.tables import server
-from headway.store.transaction import Transaction, locked_in_order
+from headway.store.transaction import CLOCK, Transaction, locked_in_order
 from headway.store.types import Instant
 
 NOW = timedelta(0)
-CLOCK: ColumnElement[datetime] = literal_column("clock_timestamp()", Instant)
 
 # A process that was stopped in the middle of a claim must not keep its row from being buried.
 STOPPED_CLAIM_ENDS = "5s"
@@ -95,8 +93,8 @@ def hold(tx: Transaction, server_id: str, only_if: ColumnElement[bool] | None = 
     Where it is asked *only_if* something is the case, False also says that it is not.
     """
     own = _holding(tx.on_postgresql, tx.ticking, only_if)
-    held = tx.connection.execute(own, {"id": server_id, "now": tx.now}).first()
-    return held is not None and bool(held.wanted)
+    held = tx.ask(own, {"id": server_id, "now": tx.now})
+    return any(row.wanted for row in held)
 
 
 @cache

@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterable
 
 from sqlalchemy import Text, bindparam, text
 
-from headway.store.engine import CHANNEL, Store
+from headway.store.engine import Store
 from headway.store.poolers import is_pooled
-from headway.store.transaction import Transaction
+from headway.store.transaction import CHANNEL, Transaction
 from headway.store.types import Listed
 
 EVERYBODY = ""

@@ -49,7 +49,7 @@ def _with_room(tx: Transaction, front: Front) -> list[Lane]:
     """The lanes with what the caps of their groups leave free at this moment."""
     if all(lane.cap is None for lane in front.lanes):
         return list(front.lanes)
-    rows = tx.connection.execute(_LIVE, {"live_from": front.live_from})
+    rows = tx.ask(_LIVE, {"live_from": front.live_from})
     active = {group_id: count for group_id, count in rows}
     return [
         lane if lane.cap is None else replace(lane, room=lane.cap - active.get(lane.group_id, 0))

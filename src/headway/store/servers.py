@@ -73,7 +73,7 @@ _LIVING = select(
 
 def living_workers(tx: Transaction) -> Workers:
     """The slots of every worker whose row has not expired, and what they take."""
-    rows = tx.connection.execute(_LIVING, {"now": tx.now}).all()
+    rows = tx.ask(_LIVING, {"now": tx.now})
     working = [row for row in rows if row.slots > 0]
     shares = _shared(Routing.local, working)
     sent = _shared(Routing.elsewhere, _with_role(DISPATCHER, rows))

@@ -13,7 +13,7 @@ from headway.domain.work_queue import Source
 from headway.errors import HeadwayError
 from headway.store.manifest_rows import TIMED, timing_of
 from headway.store.overlapping import later
-from headway.store.rows import unnested
+from headway.store.rows import unnest_of
 from headway.store.tables import manifest, manifest_state
 from headway.store.transaction import Draft, Transaction, among, among_given, draft_for
 from headway.store.wakes import Scope, leave_wakes, settle
@@ -21,6 +21,9 @@ from headway.store.wakes import Scope, leave_wakes, settle
 # A success of these settles the occurrence it stood for.
 SCHEDULED = frozenset({Source.SCHEDULE, Source.REQUEUE})
 ASKED_FOR = frozenset({Source.TRIGGER, Source.RERUN})
+
+# What is written of a manifest's successes.
+COUNTED = ("manifest_id", "settled_until", "failures_after", "success_seq")
 
 
 Ends = Sequence[tuple[int, Execution | Ended]]
@@ -56,7 +59,7 @@ def _changes_nothing(tx: Transaction, one: Execution | Ended, states: Mapping[in
 def lock_states(tx: Transaction, manifest_ids: Iterable[int]) -> dict[int, Any]:
     """The states of manifests with what their schedules say, locked until the transaction ends."""
     given = {"manifest_ids": sorted(manifest_ids)}
-    rows = tx.connection.execute(_locking(draft_for(tx)), given).all()
+    rows = tx.ask(_locking(draft_for(tx)), given)
     return {row.manifest_id: row for row in rows}
 
 
@@ -98,26 +101,29 @@ def _record_successes(tx: Transaction, successes: Ends, states: Mapping[int, Any
 
 def _add_successes(tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
     """Write *rows* of states, in which ``success_seq`` says how many successes came."""
-    state = manifest_state.c
+    statement = _counted(draft_for(tx))
     if tx.on_postgresql:
-        columns = [state[name] for name in rows[0]]
-        given: Any = unnested(columns, [tuple(row.values()) for row in rows]).c
-        tx.connection.execute(_counted(tx, given))
-        return
-    each = {column.name: bindparam(f"b_{column.name}", type_=column.type) for column in state}
-    named = [{f"b_{name}": value for name, value in row.items()} for row in rows]
-    tx.connection.execute(_counted(tx, each), named)
+        arrays = {f"given_{name}": [row[name] for row in rows] for name in COUNTED}
+        tx.ask(statement, arrays | {"now": tx.now})
+    else:
+        each = [{f"given_{name}": row[name] for name in COUNTED} | {"now": tx.now} for row in rows]
+        tx.connection.execute(statement, each)
 
 
-def _counted(tx: Transaction, given: Any) -> Update:
+@cache
+def _counted(draft: Draft) -> Update:
     state = manifest_state.c
+    columns = [state[name] for name in COUNTED]
+    given: Any = {one.name: bindparam(f"given_{one.name}", type_=one.type) for one in columns}
+    if draft.on_postgresql:
+        given = unnest_of(columns).c
     return (
         update(manifest_state)
         .where(state.manifest_id == given["manifest_id"])
         .values(
             settled_until=given["settled_until"],
             failures_after=given["failures_after"],
-            last_success_at=tx.now,
+            last_success_at=draft.now,
             success_seq=state.success_seq + given["success_seq"],
         )
     )

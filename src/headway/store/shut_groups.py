@@ -18,7 +18,7 @@ from headway.store.types import Instant
 def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
     """Note the groups that are full or disabled now, unless that was noted a little while ago."""
     moments = {"now": tx.now, "noted_before": tx.now - at_most_every}
-    return len(tx.connection.execute(_note(draft_for(tx)), moments).all())
+    return len(tx.ask(_note(draft_for(tx)), moments))
 
 
 @cache

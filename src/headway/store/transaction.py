@@ -1,6 +1,6 @@
 """A transaction with the moment it began: what every verb of the store works in."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -25,7 +25,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import JSON
 
+from headway.store.straight import NOTHING, ask
 from headway.store.types import Instant, Listed
+
+CLOCK: ColumnElement[datetime] = literal_column("clock_timestamp()", Instant)
+
+# One channel per schema: two headways in one database do not wake each other.
+CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
 
 
 @dataclass(frozen=True)
@@ -34,34 +40,49 @@ class Transaction:
 
     One that is ``joined`` is a caller's: its driver may be any and its settings are not ours, so
     that it is sent nothing but plain statements. In one that is ``ticking``, leases are measured by
-    the database's clock at the moment each row is looked at, and not by ``now``.
+    the database's clock at the moment each row is looked at, and not by ``now``. One with a
+    ``hint`` is no more than a statement that queues something, reads the clock itself and tells
+    listening servers of that topic.
     """
 
     connection: Connection
     now: datetime
     joined: bool = False
     ticking: bool = False
+    hint: str | None = None
 
     @property
     def on_postgresql(self) -> bool:
         """Whether this is PostgreSQL; asked only where the two databases really differ."""
         return self.connection.dialect.name == "postgresql"
 
+    def ask(self, statement: Any, given: Mapping[str, Any] = NOTHING) -> Sequence[Any]:
+        """All rows of a *statement* that is drafted once and carried out often."""
+        return ask(self.connection, statement, given, straight=not self.joined)
+
 
 @dataclass(frozen=True)
 class Draft:
     """Stands for the transaction while a statement is drafted, once, to be carried out often.
 
-    Its moment is a parameter by the name of ``now``. What is asked thousands of times a minute
-    takes longer to be put together than to be answered.
+    Its moment is a parameter by the name of ``now``, or what the database's clock says ``at_once``.
+    What is asked thousands of times a minute takes longer to be put together than to be answered.
     """
 
     on_postgresql: bool
+    at_once: bool = False
 
     @property
     def now(self) -> Any:
         """When the statement will be carried out."""
-        return bindparam("now", type_=Instant)
+        return CLOCK if self.at_once else bindparam("now", type_=Instant)
+
+    def told(self) -> tuple[ColumnElement[Any], ...]:
+        """What a statement returns besides, if it has to tell listening servers itself: of the
+        topic that comes as the parameter ``hint``."""
+        if not self.at_once:
+            return ()
+        return (func.pg_notify(literal_column(CHANNEL), bindparam("hint", type_=Text)),)
 
 
 Asking = Transaction | Draft
@@ -70,6 +91,13 @@ Asking = Transaction | Draft
 def draft_for(tx: Transaction) -> Draft:
     """Who stands for *tx* in a statement that will be carried out there."""
     return Draft(tx.on_postgresql)
+
+
+def drafted_to_queue(tx: Transaction) -> tuple[Draft, dict[str, Any]]:
+    """The same for a statement that queues something, and what that is given of the moment."""
+    if tx.hint is None:
+        return draft_for(tx), {"now": tx.now}
+    return Draft(tx.on_postgresql, at_once=True), {"hint": tx.hint}
 
 
 def word(value: StrEnum | str) -> ColumnElement[str]:
@@ -146,7 +174,7 @@ def locked_in_order(
     return among_found(tx, table.c.id, select(locked.c.id))
 
 
-def insert_or_ignore(tx: Transaction, table: Table) -> Insert:
+def insert_or_ignore(tx: Asking, table: Table) -> Insert:
     """An INSERT that leaves out rows some unique index already holds."""
     if tx.on_postgresql:
         return postgresql.insert(table).on_conflict_do_nothing()

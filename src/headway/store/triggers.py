@@ -30,7 +30,14 @@ from headway.domain.manifest import DEPENDENTS
 from headway.domain.work_queue import Source
 from headway.store.edges import parents_seen
 from headway.store.tables import executions, manifest, manifest_group, work_queue
-from headway.store.transaction import Draft, Transaction, among, draft_for, word
+from headway.store.transaction import (
+    Draft,
+    Transaction,
+    among,
+    draft_for,
+    drafted_to_queue,
+    word,
+)
 from headway.store.types import Instant
 from headway.store.versions import One, change
 from headway.store.wakes import Scope, leave_wakes
@@ -59,17 +66,16 @@ def trigger(
     max_attempts: int = 1,
 ) -> int | None:
     """Queue a run of this manifest, any number of times; returns the entry, if there is one."""
+    draft, moment = drafted_to_queue(tx)
     asked = {
         "external_id": external_id,
-        "now": tx.now,
         "scheduled_at": None if delay is None else tx.now + delay,
         "delayed": delay is not None,
         "max_attempts": max_attempts,
         "input": input,
     }
-    statement = _trigger(draft_for(tx), input is None)
-    entry: int | None = tx.connection.execute(statement, asked).scalar()
-    return entry
+    statement, asked = _trigger(draft, input is None), asked | moment
+    return next((row.id for row in tx.ask(statement, asked)), None)
 
 
 def trigger_group(tx: Transaction, group: str) -> int:
@@ -112,7 +118,8 @@ def _queueing(
         bindparam("delayed", type_=Boolean),
         bindparam("max_attempts", type_=Integer),
     ).where(chosen)
-    return insert(work_queue).from_select(COLUMNS, entries).returning(work_queue.c.id)
+    queued = insert(work_queue).from_select(COLUMNS, entries)
+    return queued.returning(work_queue.c.id, *draft.told())
 
 
 def rerun(

@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Insert,
     and_,
     bindparam,
     delete,
@@ -50,14 +52,23 @@ def leave_wakes(tx: Transaction, wakes: Sequence[tuple[int, Scope]]) -> None:
 
 
 def _leave(tx: Transaction, scope: Scope, subjects: Sequence[int]) -> None:
-    of = wake.c.group_id if scope is Scope.GROUP else wake.c.manifest_id
     if not tx.on_postgresql:
-        rows = [{of.name: subject, "scope": scope.value} for subject in subjects]
+        of = _subject(scope).name
+        rows = [{of: subject, "scope": scope.value} for subject in subjects]
         tx.connection.execute(insert(wake), rows)
         return
+    tx.ask(_leaving(scope), {"subjects": list(subjects)})
+
+
+@cache
+def _leaving(scope: Scope) -> Insert:
+    of = _subject(scope)
     every = select(func.unnest(bindparam("subjects", type_=Listed(of.type))), word(scope))
-    statement = insert(wake).from_select([of, wake.c.scope], every)
-    tx.connection.execute(statement, {"subjects": list(subjects)})
+    return insert(wake).from_select([of, wake.c.scope], every)
+
+
+def _subject(scope: Scope) -> Column[Any]:
+    return wake.c.group_id if scope is Scope.GROUP else wake.c.manifest_id
 
 
 def absorb_wakes(tx: Transaction, limit: int) -> int:

@@ -17,6 +17,9 @@ class Transactions(Protocol):
     def writing(self, hint: str | None = None) -> AbstractContextManager[Transaction]:
         """A transaction that is rolled back on an error; *hint* is told once it has committed."""
 
+    def queueing(self, hint: str) -> AbstractContextManager[Transaction]:
+        """The same for one statement that queues something."""
+
 
 class Within:
     """Hands out one open transaction, so that several verbs commit together or not at all.
@@ -40,3 +43,7 @@ class Within:
             yield self._tx
             if hint is not None:
                 notify_at_commit(self._tx, hint)
+
+    def queueing(self, hint: str) -> AbstractContextManager[Transaction]:
+        """The same: what is queued is a part of the open transaction."""
+        return self.writing(hint)

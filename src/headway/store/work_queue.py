@@ -4,10 +4,12 @@ A dispatched entry is folded into its execution row (docs/decisions/001).
 """
 
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Text, bindparam, func, insert, literal, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.dml import ReturningInsert
 
 from headway.domain.work_queue import NewEntry
 from headway.store.cancelled_entries import cancel_entries
@@ -19,12 +21,30 @@ from headway.store.folding import FOLDED
 from headway.store.rows import unnested
 from headway.store.tables import manifest, work_queue
 from headway.store.transaction import (
+    Draft,
     Transaction,
     among,
+    drafted_to_queue,
     insert_or_ignore,
 )
 from headway.store.types import Instant, Listed
 
+# What a new entry says of itself.
+COLUMNS = (
+    "workflow",
+    "source",
+    "input",
+    "input_type",
+    "priority",
+    "manifest_id",
+    "group_id",
+    "scheduled_at",
+    "scheduled_for",
+    "attempts",
+    "max_attempts",
+    "parents_seen",
+    "delayed",
+)
 NO_LONGER_DECLARED = "the manifest is no longer declared"
 
 
@@ -35,18 +55,27 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     """
     if not entries:
         return []
-    statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
     rows = [_row(tx, entry) for entry in entries]
     if len(rows) == 1:
-        return list(tx.connection.execute(statement, rows[0] | {"created_at": tx.now}).scalars())
+        draft, moment = drafted_to_queue(tx)
+        given = {f"new_{name}": value for name, value in rows[0].items()}
+        return [row.id for row in tx.ask(_enqueue_one(draft), given | moment)]
+    statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
     if not tx.on_postgresql:
         dated = [row | {"created_at": tx.now} for row in rows]
         return list(tx.connection.execute(statement, dated).scalars())
     columns = [work_queue.c[name] for name in rows[0]]
-    given = select(unnested(columns, [tuple(row.values()) for row in rows]))
-    given = given.add_columns(literal(tx.now, Instant))
-    statement = statement.from_select([*columns, work_queue.c.created_at], given)
+    values = select(unnested(columns, [tuple(row.values()) for row in rows]))
+    values = values.add_columns(literal(tx.now, Instant))
+    statement = statement.from_select([*columns, work_queue.c.created_at], values)
     return list(tx.connection.execute(statement).scalars())
+
+
+@cache
+def _enqueue_one(draft: Draft) -> ReturningInsert[Any]:
+    given = {name: bindparam(f"new_{name}", type_=work_queue.c[name].type) for name in COLUMNS}
+    new = insert_or_ignore(draft, work_queue).values(given | {"created_at": draft.now})
+    return new.returning(work_queue.c.id, *draft.told())
 
 
 def enqueue_like(tx: Transaction, like: NewEntry, inputs: Sequence[str]) -> None:
@@ -84,21 +113,9 @@ def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int
 
 
 def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
-    return {
-        "workflow": entry.workflow,
-        "source": entry.source.value,
-        "input": entry.input,
-        "input_type": entry.input_type,
-        "priority": entry.priority,
-        "manifest_id": entry.manifest_id,
-        "group_id": entry.group_id,
-        "scheduled_at": entry.scheduled_at,
-        "scheduled_for": entry.scheduled_for,
-        "attempts": entry.attempts,
-        "max_attempts": entry.max_attempts,
-        "parents_seen": entry.parents_seen,
-        "delayed": entry.scheduled_at is not None and entry.scheduled_at > tx.now,
-    }
+    delayed = entry.scheduled_at is not None and entry.scheduled_at > tx.now
+    derived = {"source": entry.source.value, "delayed": delayed}
+    return {name: derived[name] if name in derived else getattr(entry, name) for name in COLUMNS}
 
 
 def requeue(
