@@ -26,11 +26,7 @@ def torture(
         int | None, typer.Option(min=0, help="Draw the same faults again. Default: a new one.")
     ] = None,
     together: Annotated[
-        bool,
-        typer.Option(
-            "--together",
-            help="Six processes that do everything, instead of four schedulers and six workers.",
-        ),
+        bool, typer.Option("--together", help="Have six processes that do everything.")
     ] = False,
     database_url: Annotated[
         str | None,
@@ -67,15 +63,18 @@ def torture(
         return
     # Whoever ends it, its server and its processes end with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    plan = Plan(_drawn(seed), minutes, together=together)
+    _judge(run_torture(plan, typer.echo, database_url, checked(mutation), keep))
+
+
+def _drawn(seed: int | None) -> int:
     chosen = random.SystemRandom().randrange(10**6) if seed is None else seed
     typer.echo(f"seed {chosen}")
-    plan = Plan(chosen, minutes, together=together)
-    found = run_torture(plan, typer.echo, database_url, checked(mutation), keep)
-    typer.echo(_summary(found))
-    _judge(found)
+    return chosen
 
 
 def _judge(found: Facts) -> None:
+    typer.echo(_summary(found))
     broken, seed = breaches(found), found.plan.seed
     for name, told in broken.items():
         typer.echo(f"BROKEN {name}: {len(told)}")
