@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import bindparam, exists, or_, select
@@ -73,7 +74,12 @@ _LIVING = select(
 
 def living_workers(tx: Transaction) -> Workers:
     """The slots of every worker whose row has not expired, and what they take."""
-    rows = tx.ask(_LIVING, {"now": tx.now})
+    return _all_in(tuple(tx.ask(_LIVING, {"now": tx.now})))
+
+
+# Asked in every cycle, and the same for as long as nobody comes or goes.
+@lru_cache(maxsize=4)
+def _all_in(rows: tuple[Any, ...]) -> Workers:
     working = [row for row in rows if row.slots > 0]
     shares = _shared(Routing.local, working)
     sent = _shared(Routing.elsewhere, _with_role(DISPATCHER, rows))
