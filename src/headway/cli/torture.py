@@ -26,7 +26,7 @@ def torture(
         int | None, typer.Option(min=0, help="Draw the same faults again. Default: a new one.")
     ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="Have six processes that do everything.")
+        bool, typer.Option("--together", help="Have ten processes that do everything.")
     ] = False,
     database_url: Annotated[
         str | None,

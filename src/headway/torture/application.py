@@ -145,7 +145,8 @@ def _declare(hw: Headway, plan: Plan) -> None:
         chain.then_include("link", f"chain-{number}-b", group=loose).then_include(
             "link", f"chain-{number}-c", group=loose
         )
-    activating = hw.schedule("wake_sleepers", "alarm", every(seconds=3), group=loose)
+    # It asks the database for something, and fails while that is away.
+    activating = hw.schedule("wake_sleepers", "alarm", every(seconds=3), group=loose, retry=RETRY)
     for number in range(4):
         activating.include(
             "nap", f"sleeper-{number}", Work(number=0), group=loose, dormant=True, when_busy="keep"

@@ -48,10 +48,10 @@ def lineup(plan: Plan) -> list[tuple[Role, ...]]:
     """The roles of everybody who starts.
 
     >>> len(lineup(Plan(seed=7, minutes=1))), len(lineup(Plan(seed=7, minutes=1, together=True)))
-    (10, 6)
+    (10, 10)
     """
     if plan.together:
-        return [BOTH] * plan.workers
+        return [BOTH] * (plan.schedulers + plan.workers)
     return [SCHEDULER] * plan.schedulers + [WORKER] * plan.workers
 
 

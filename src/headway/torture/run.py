@@ -82,7 +82,7 @@ def _torture(plan: Plan, say: Say, deployment: Deployment, server: PostgresServe
         for roles in lineup(plan):
             crew.start(roles)
         samples, cutoff = _under_load(plan, say, hw, store, crew, server, notes)
-        left = _calm(plan, say, store, crew, cutoff)
+        left = _explained(_calm(plan, say, store, crew, cutoff), hw, store)
         say("examining")
         crew.weigh()
         ailments = _ailments(store, hw)
@@ -139,6 +139,12 @@ def _calm(plan: Plan, say: Say, store: Store, crew: Crew, cutoff: float) -> list
         if (told := f"calm: {len(left)} left") != said:
             say(said := told)
     return left
+
+
+def _explained(left: list[str], hw: Headway, store: Store) -> list[str]:
+    """What is *left*, and why whatever is queued is not dispatched."""
+    queued = History(store).queue.all() if left else []
+    return left + [f"why: {hw.why(entry=one.id)}" for one in queued]
 
 
 def _gathered(
