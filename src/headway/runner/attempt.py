@@ -38,7 +38,8 @@ async def attempt(
     """Run *workflow* to whatever end it takes; who takes no context needs no *run*."""
     task = asyncio.current_task(watch.loop)
     assert task is not None
-    watch.handle.attach(partial(task.get_loop().call_soon_threadsafe, task.cancel))
+    tell_loop = task.get_loop().call_soon_threadsafe
+    watch.handle.attach(partial(tell_loop, watch.handle.interrupt, task))
     try:
         returned = await workflow.run(
             value, cast(Run, run), before_step=watch.before_step, call_sync=watch.call_sync

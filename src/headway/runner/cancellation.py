@@ -1,9 +1,11 @@
 """Stopping runs of this process at once, beside the flag in the database."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from typing import Any
 
 from headway.errors import JobCancelled
 
@@ -56,6 +58,11 @@ class Cancellation:
             interrupt = None if self._in_thread else self._interrupt
         if interrupt is not None:
             interrupt()
+
+    def interrupt(self, task: asyncio.Task[Any]) -> None:
+        """Cancel the *task* of the run if that still goes on: another may have begun in it."""
+        if self._interrupt is not None:
+            task.cancel()
 
     def give_up(self) -> None:
         """Wait no longer for a thread that does not listen: its process is about to end."""

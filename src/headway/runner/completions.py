@@ -13,6 +13,8 @@ from headway.store.engine import TRANSIENT
 from headway.workflow import CallSync
 
 Write = Callable[[Mapping[int, Outcome]], set[int]]
+Then = Callable[[int, bool], None]
+"""Told of an execution whether its outcome is on record: else it was no longer ours."""
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 4.0
@@ -25,27 +27,32 @@ class Completions:
         self._write = write
         self._call_store = call_store
         self._observer = observer
-        self._waiting: dict[int, tuple[Outcome, asyncio.Future[bool]]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[int, tuple[Outcome, Then]] = {}
         self._flushing: asyncio.Task[None] | None = None
 
     async def record(self, execution_id: int, outcome: Outcome) -> bool:
         """Write *outcome*; True if the execution was still ours."""
-        # Asked once: it makes sure each time that the process is still the same.
-        loop = self._loop = self._loop or asyncio.get_running_loop()
-        told: asyncio.Future[bool] = loop.create_future()
-        self._waiting[execution_id] = (outcome, told)
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def tell(_: int, recorded: bool) -> None:
+            if not answer.done():
+                answer.set_result(recorded)
+
+        self.hand_in(execution_id, outcome, tell)
+        return await answer
+
+    def hand_in(self, execution_id: int, outcome: Outcome, then: Then) -> None:
+        """Have *outcome* written, and *then* told, without waiting for that."""
+        self._waiting[execution_id] = (outcome, then)
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.create_task(self._flush())
-        return await told
 
     async def _flush(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
             recorded = await self._write_all({key: one for key, (one, _) in batch.items()})
-            for key, (_, answer) in batch.items():
-                if not answer.done():
-                    answer.set_result(key in recorded)
+            for key, (_, then) in batch.items():
+                then(key, key in recorded)
 
     async def _write_all(self, outcomes: Mapping[int, Outcome]) -> set[int]:
         """Halve a batch the database refuses, until what is wrong with it stands alone."""

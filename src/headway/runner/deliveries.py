@@ -5,14 +5,17 @@ Everything else is as in a worker pool: the lease, the look at what is owned, th
 
 import asyncio
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from headway.domain.execution import Execution, ExecutionState
 from headway.errors import HeadwayError
+from headway.observe import told
+from headway.runner.job_runner import run_execution
 from headway.runner.pool import WorkerPool
-from headway.runner.workflow import RunnerEnv
+from headway.runner.tasks import Tasks
+from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store import deliveries, leases, outcomes
 from headway.store.deliveries import Waiting
 from headway.store.transaction import Transaction
@@ -46,6 +49,7 @@ class Deliveries(WorkerPool):
     def __init__(self, *arguments: Any, takes: Collection[str], **options: Any) -> None:
         super().__init__(*arguments, leased=True, **options)
         self._takes = takes
+        self._tasks = Tasks(self._loop, self._look_if_more)
         self._waiting: set[Future[ExecutionState | None]] = set()
         self._ending = threading.Lock()
         self._suspects = asyncio.Lock()
@@ -102,7 +106,24 @@ class Deliveries(WorkerPool):
         if not isinstance(found, Execution):
             return None
         started = found.state is ExecutionState.IN_PROGRESS
-        return await self._run(env, found) if started else found.state
+        return await self._run_to_its_end(env, found) if started else found.state
+
+    async def _run_to_its_end(self, env: RunnerEnv, execution: Execution) -> ExecutionState | None:
+        """Run it and wait until that is recorded; None if it could not be."""
+        try:
+            done = await run_execution(env, RunnerState(execution.id, execution))
+            return done.outcome.state if done.outcome and done.recorded else None
+        except Exception as error:
+            self._observer.emit("loop.failed", loop="worker", error=told(error))
+            return None
+        finally:
+            self._running.pop(execution.id, None)
+
+    def _whom_to_tell(self) -> None:
+        """Nobody: whoever delivered it waits until its end is recorded."""
+
+    def _going_on(self) -> int:
+        return len(self._tasks)
 
     async def _claim_suspect(self, execution_id: int, crashes: int) -> tuple[RunnerEnv, Taken]:
         """Wait until it may share this process with those that run, and claim it then.
@@ -123,6 +144,14 @@ class Deliveries(WorkerPool):
         if isinstance(found, Execution) and found.state is ExecutionState.IN_PROGRESS:
             self._running[execution_id] = found
         return found
+
+    async def _claim(self, claim: Callable[..., Any], *arguments: Any) -> Any:
+        """A look at what is owned must not take a claim that is on its way for a lost one."""
+        key = self._slots.announce()
+        try:
+            return await self._call_store(claim, *arguments)
+        finally:
+            self._slots.fill(key)
 
     def _crashes(self) -> list[int]:
         return [one.crashes for one in self._running.values()]

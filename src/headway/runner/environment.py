@@ -6,10 +6,10 @@ from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Ended, Execution
+from headway.domain.execution import Ended, Execution, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
-from headway.runner.completions import Completions
+from headway.runner.completions import Completions, Then
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
 from headway.runner.threads import in_daemon_thread
@@ -30,9 +30,14 @@ def env_of(
     loop: asyncio.AbstractEventLoop,
     call_store: Callable[..., Any],
     on_finished: Callable[[bool], None],
+    on_recorded: Then | None,
 ) -> RunnerEnv:
     """Ends are written in batches, and *on_finished* is told of each batch whether runs of
-    manifests were among them: of others nobody but the dispatcher wants to know."""
+    manifests were among them: of others nobody but the dispatcher wants to know.
+
+    A run waits until its end is written, unless there is somebody to be told of that:
+    *on_recorded*.
+    """
 
     def tell(recorded: Sequence[Ended | Execution]) -> None:
         on_finished(any(one.manifest_id is not None for one in recorded))
@@ -44,6 +49,11 @@ def env_of(
             executions.note_progress(tx, owner, reported)
 
     completions = Completions(write, call_store, observer)
+
+    async def hand_in(execution_id: int, outcome: Outcome) -> None:
+        if on_recorded is not None:
+            completions.hand_in(execution_id, outcome, on_recorded)
+
     return RunnerEnv(
         store=store,
         registry=registry,
@@ -51,7 +61,7 @@ def env_of(
         cancellations=cancellations,
         call_store=call_store,
         call_sync=in_daemon_thread,
-        record=completions.record,
+        record=completions.record if on_recorded is None else hand_in,
         report=ProgressWriter(loop, note, call_store).report,
         observer=observer,
         settings=settings,

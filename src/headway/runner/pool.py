@@ -12,19 +12,21 @@ from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.execution import Execution
 from headway.domain.starting import Hands
 from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
+from headway.runner.completions import Then
 from headway.runner.environment import env_of
+from headway.runner.in_turn import InTurn
 from headway.runner.job_runner import run_execution
 from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
 from headway.runner.slots import Slots
 from headway.runner.stuck import StuckRuns
 from headway.runner.suspicion import Suspicion
-from headway.runner.tasks import Once, Tasks
+from headway.runner.tasks import Once
 from headway.runner.threads import abandon_the_rest, happens, until_idle
 from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store.engine import TRANSIENT, Store
@@ -73,7 +75,7 @@ class WorkerPool:
         self._more_may_wait = True
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
-        self._tasks = Tasks(self._loop, self._look_if_more)
+        self._runs = InTurn(self._loop, self._run)
         self._tell_room = Once(self._loop, on_room)
         self._woken, self._drained = asyncio.Event(), asyncio.Event()
         self._stopping = False
@@ -182,6 +184,7 @@ class WorkerPool:
             loop=self._loop,
             call_store=self._call_store,
             on_finished=self._on_finished,
+            on_recorded=self._whom_to_tell(),
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
@@ -201,33 +204,36 @@ class WorkerPool:
     def _launch(self, env: RunnerEnv, key: int, started: Collection[Execution]) -> None:
         if self._slots.fill(key, len(started)):
             self._tell_room()
-        for execution in started:
-            self._running[execution.id] = execution
-            self._tasks.start(self._run(env, execution), self._leave)
+        self._running |= {one.id: one for one in started}
+        self._runs.start([(env, one) for one in started])
 
-    def _leave(self, run: asyncio.Task[Any]) -> None:
-        self._tasks.end(run)
+    def _whom_to_tell(self) -> Then | None:
+        return self._recorded
+
+    def _recorded(self, execution_id: int, is_recorded: bool) -> None:
+        """Its end is on record, or it was no longer ours."""
+        if not is_recorded and (lost := self._running.get(execution_id)):
+            self._observer.emit("execution.refused", **lost.told())
+        self._leave(execution_id)
+
+    def _leave(self, execution_id: int) -> None:
+        self._running.pop(execution_id, None)
         self._slots.leave()
         self._tell_room()
+        self._look_if_more()
 
-    async def _claim(self, claim: Callable[..., Any], *arguments: Any) -> Any:
-        """A look at what is owned must not take a claim that is on its way for a lost one."""
-        key = self._slots.announce()
+    async def _run(self, started: tuple[RunnerEnv, Execution]) -> None:
+        """Run it to its end, and hand that in to be recorded."""
+        env, execution = started
+        handed_in = False
         try:
-            return await self._call_store(claim, *arguments)
-        finally:
-            self._slots.fill(key)
-
-    async def _run(self, env: RunnerEnv, execution: Execution) -> ExecutionState | None:
-        """Run it to its end; None if that could not be recorded."""
-        try:
-            done = await run_execution(env, RunnerState(execution.id, execution))
-            return done.outcome.state if done.outcome and done.recorded else None
+            await run_execution(env, RunnerState(execution.id, execution))
+            handed_in = True
         except Exception as error:
             self._observer.emit("loop.failed", loop="worker", error=told(error))
-            return None
         finally:
-            self._running.pop(execution.id, None)
+            if not handed_in:
+                self._leave(execution.id)
 
     def _look_if_more(self) -> None:
         if self._more_may_wait or self._stopping:
@@ -282,7 +288,11 @@ class WorkerPool:
 
     def _awaited(self) -> int:
         """All but those that are stuck, which would only use up the time of the others."""
-        return len(self._tasks) + len(self._slots.on_their_way) - self._stuck.among(self._running)
+        stuck = self._stuck.among(self._running)
+        return self._going_on() + len(self._slots.on_their_way) - stuck
+
+    def _going_on(self) -> int:
+        return len(self._running)
 
     def _owners(self) -> set[str]:
         """Who this process is, and was when it claimed what still runs here."""

@@ -43,7 +43,7 @@ class RunnerEnv:
     cancellations: CancellationRegistry
     call_store: CallSync
     call_sync: CallSync
-    record: Callable[[int, Outcome], Awaitable[bool]]
+    record: Callable[[int, Outcome], Awaitable[bool | None]]
     report: Callable[[int, Progress], None]
     observer: Observer
     settings: Settings
@@ -52,14 +52,14 @@ class RunnerEnv:
 
 
 class RunnerState(NamedTuple):
-    """One execution on its way from claimed to recorded."""
+    """One execution on its way from claimed to recorded: None if that is left to others."""
 
     execution_id: int
     execution: Execution | None = None
     registered: RegisteredWorkflow | None = None
     value: Any = None
     outcome: Outcome | None = None
-    recorded: bool = False
+    recorded: bool | None = False
 
 
 async def load_execution(state: RunnerState, env: RunnerEnv) -> RunnerState:
@@ -282,7 +282,7 @@ async def record_outcome(state: RunnerState, env: RunnerEnv) -> RunnerState:
     if state.execution is None or state.outcome is None:
         return state
     recorded = await env.record(state.execution.id, state.outcome)
-    if not recorded:
+    if recorded is False:
         env.observer.emit("execution.refused", **state.execution.told())
     return RunnerState(*state[:5], recorded)
 
