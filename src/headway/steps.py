@@ -62,6 +62,16 @@ class Step:
         """
         return (value,) * self.takes_value + (context,) * self.takes_context
 
+    def call(self, value: Any, context: Any) -> Any:
+        """Call the function with those of the two it asks for: for every run, and no detour.
+
+        >>> Step.of(lambda name: name.upper(), context_type=dict).call("users", {})
+        'USERS'
+        """
+        if self.takes_value:
+            return self.function(value, context) if self.takes_context else self.function(value)
+        return self.function(context) if self.takes_context else self.function()
+
     def feeds(self, following: "Step") -> bool:
         """Whether what this step returns fits what *following* takes, as far as classes tell.
 

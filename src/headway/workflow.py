@@ -88,12 +88,11 @@ class Workflow(Generic[C]):
         for step in self.steps:
             if before_step is not None:
                 await before_step(step.name)
-            arguments = step.arguments(value, context)
             if not step.is_async:
-                value = await _perform(step, arguments, call_sync)
+                value = await _perform(step, step.arguments(value, context), call_sync)
                 continue
             try:  # most are async, where speed matters: no detour
-                value = await step.function(*arguments)
+                value = await step.call(value, context)
             except JobCancelled:
                 raise
             except _FAILURES as failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from datetime import timedelta
 from typing import Any
@@ -169,5 +170,5 @@ def look(pool: Any) -> None:
         await pool._look()
         done.set()
 
-    pool._tell_loop(lambda: pool._tasks.start(once()))
+    asyncio.run_coroutine_threadsafe(once(), pool._loop)
     assert done.wait(PATIENCE)

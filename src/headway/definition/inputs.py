@@ -131,7 +131,7 @@ class InputType:
         )
 
     def _read(self, text: str) -> Any:
-        return self._checked(_DECODER.decode(text), extra=None)
+        return self._checked(_from_json(text), extra=None)
 
     @contextmanager
     def _explained(self, value: Any, subject: str, failure: str) -> Iterator[None]:
@@ -203,6 +203,15 @@ def _as_json(plain: Any) -> str:
             STORAGE,
         )
     return text
+
+
+def _from_json(text: str) -> Any:
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        end = -1
+    # Else there is something around it, which headway has not written: that takes a closer look.
+    return value if end == len(text) else _DECODER.decode(text)
 
 
 def _refuse_constant(constant: str) -> NoReturn:

@@ -105,8 +105,7 @@ class Failure:
         return f"{self.step}: {self.type}: {first_line}"
 
 
-@dataclass(frozen=True, slots=True)
-class StepRun:
+class StepRun(NamedTuple):
     """A step that was begun: when, and how long it took; None if nobody has seen it end.
 
     >>> from datetime import UTC
@@ -175,8 +174,7 @@ class Ended(NamedTuple):
         return _told(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """One attempt, live or finished. Its id is the epoch handed to user code as fencing token.
 
     ``crashes`` counts the workers lost to earlier attempts of the same entry; ``task_server`` is

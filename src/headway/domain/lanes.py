@@ -74,15 +74,22 @@ class Search:
     def run(self) -> list[WorkQueueEntry]:
         """Open lanes and look deeper into them until nothing unread could come earlier."""
         while True:
-            every = (entry for entries in self._entries.values() for entry in entries)
-            found = sorted(every, key=self.key)[: self.wanted]
+            found = self._first()
             last = self.key(found[-1]) if found and len(found) == self.wanted else None
             unopened, deeper = self._unopened(last), self._deeper(last)
             if not unopened and not deeper:
                 return found
             self._opened += len(unopened)
-            self._read(unopened, max(2, 2 * self.wanted // max(1, len(unopened))))
+            some = max(2, 2 * self.wanted // max(1, len(unopened)))
+            self._read(unopened, min(some, self.wanted))
             self._read(deeper, DEEPER * max((self._limits[lane] for lane in deeper), default=0))
+
+    def _first(self) -> list[WorkQueueEntry]:
+        lanes = list(self._entries.values())
+        if len(lanes) == 1:  # which is in order
+            return lanes[0][: self.wanted]
+        every = (entry for entries in lanes for entry in entries)
+        return sorted(every, key=self.key)[: self.wanted]
 
     def _unopened(self, last: Key | None) -> list[Lane]:
         coming = self.lanes[self._opened : self._opened + self.wanted]

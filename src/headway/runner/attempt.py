@@ -3,10 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol, cast
 
-from headway.domain.execution import ExecutionState, Outcome
+from headway.domain.execution import ExecutionState, Outcome, StepRun
 from headway.errors import JobCancelled, StepFailed
 from headway.run import Run
 from headway.runner.cancellation import Cancellation
@@ -28,6 +27,9 @@ class Watch(Protocol):
     async def before_step(self, step: str) -> None:
         """Note that *step* starts; raises to stop the run."""
 
+    def steps_that_ran(self) -> tuple[StepRun, ...] | None:
+        """The steps with their durations, now that the run is over; None if others know them."""
+
     async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a sync step."""
 
@@ -38,8 +40,7 @@ async def attempt(
     """Run *workflow* to whatever end it takes; who takes no context needs no *run*."""
     task = asyncio.current_task(watch.loop)
     assert task is not None
-    tell_loop = task.get_loop().call_soon_threadsafe
-    watch.handle.attach(partial(tell_loop, watch.handle.interrupt, task))
+    watch.handle.attach_task(task)
     try:
         returned = await workflow.run(
             value, cast(Run, run), before_step=watch.before_step, call_sync=watch.call_sync
@@ -57,4 +58,6 @@ async def attempt(
     finally:
         watch.handle.attach(None)
     output = kept(returned, watch.logger) if keep_output else None
-    return Outcome(ExecutionState.COMPLETED, output=output, hand_over=watch.handed_over)
+    return Outcome(
+        ExecutionState.COMPLETED, None, output, watch.handed_over, watch.steps_that_ran()
+    )

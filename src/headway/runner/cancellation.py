@@ -36,6 +36,7 @@ class Cancellation:
         self.asked_at: float | None = None
         self._lock = threading.Lock()
         self._interrupt: Callable[[], object] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._in_thread = False
 
     @property
@@ -46,6 +47,20 @@ class Cancellation:
     def attach(self, interrupt: Callable[[], object] | None) -> None:
         """Call *interrupt* as well when the run is asked to stop while it awaits something."""
         self._interrupt = interrupt
+
+    def attach_task(self, task: asyncio.Task[Any]) -> None:
+        """Cancel *task* as well when the run that goes on in it is asked to stop."""
+        self._task = task
+        self._interrupt = self._cancel_task
+
+    def _cancel_task(self) -> None:
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._cancel_if_it_goes_on)
+
+    def _cancel_if_it_goes_on(self) -> None:
+        # Another run may have begun in the task since, after this one has detached itself.
+        if self._task is not None and self._interrupt is not None:
+            self._task.cancel()
 
     def request(self, reason: StopReason) -> None:
         """Ask the run to stop; the first reason counts."""
@@ -58,11 +73,6 @@ class Cancellation:
             interrupt = None if self._in_thread else self._interrupt
         if interrupt is not None:
             interrupt()
-
-    def interrupt(self, task: asyncio.Task[Any]) -> None:
-        """Cancel the *task* of the run if that still goes on: another may have begun in it."""
-        if self._interrupt is not None:
-            task.cancel()
 
     def give_up(self) -> None:
         """Wait no longer for a thread that does not listen: its process is about to end."""

@@ -41,7 +41,7 @@ class Stopwatch:
             return
         step, began = self._running
         self._running = None
-        started_at = self._claimed_at + timedelta(seconds=began - self._zero)
+        started_at = self._claimed_at + timedelta(0, began - self._zero)
         seconds = round(self._monotonic() - began, 6)
         self.steps += (StepRun(_shown(step), started_at, seconds),)
 

@@ -104,7 +104,7 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
         execution.id, stop_when_cut_off=registered.stop_when_cut_off
     )
     watch = StepWatch(env, execution, handle)
-    if env.observer.wants("execution.started"):
+    if watch.is_told:
         _tell_start(env, execution)
     try:
         if registered.isolation is None:
@@ -113,11 +113,10 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
             outcome = await _run_elsewhere(state, env, watch, registered.isolation)
     finally:
         env.cancellations.unregister(execution.id)
-    outcome = Outcome(*outcome[:4], watch.steps_that_ran())
-    failure = outcome.failure and outcome.failure.summary
-    env.observer.emit(
-        "execution.ran", execution_id=execution.id, state=outcome.state, failure=failure
-    )
+    if outcome.steps is None:
+        outcome = outcome._replace(steps=watch.steps_that_ran())
+    if watch.is_told:
+        _tell_end(env, execution, outcome)
     return RunnerState(execution.id, execution, registered, state.value, outcome)
 
 
@@ -134,6 +133,15 @@ def _tell_start(env: RunnerEnv, execution: Execution) -> None:
     )
 
 
+def _tell_end(env: RunnerEnv, execution: Execution, outcome: Outcome) -> None:
+    env.observer.emit(
+        "execution.ran",
+        execution_id=execution.id,
+        state=outcome.state,
+        failure=outcome.failure and outcome.failure.summary,
+    )
+
+
 class StepWatch:
     """What happens around each step: it is recorded, and cancellation is looked for."""
 
@@ -143,6 +151,8 @@ class StepWatch:
         self.logger = _logger(execution.workflow)
         self.loop = env.loop
         self.handed_over: tuple[str, ...] = ()
+        # Asked once for all that is told of one run: nobody is told of that without this.
+        self.is_told = env.observer.wants("execution.step")
         self._env = env
         self._execution = execution
         self._stopwatch = Stopwatch(execution.started_at or execution.dispatched_at)
@@ -156,12 +166,13 @@ class StepWatch:
         """Record *step* as running, unless the run was asked to stop."""
         self.step = step
         self._stopwatch.end()
-        if not self.handle.requested and not self._was_claimed_with(step):
+        if self.handle.reason is None and not self._was_claimed_with(step):
             await self._look_into_the_store(step)
-        if self.handle.requested:
+        if self.handle.reason is not None:
             raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
         self._stopwatch.begin(step)
-        self._env.observer.emit("execution.step", execution_id=self._execution.id, step=step)
+        if self.is_told:
+            self._env.observer.emit("execution.step", execution_id=self._execution.id, step=step)
 
     def _was_claimed_with(self, step: str) -> bool:
         """The claim has put the first step on record and found no cancellation."""

@@ -69,12 +69,15 @@ def look(
     of those that might have run since *aged_before* come as well.
     """
     one = _Look(tx, per_group, in_total, taken, aged_before)
-    found = one.best_of(one.heads, excluded) if excluded else []
-    found += one.oldest()
-    found += sorted(one.best() + one.unripe(), key=dispatch_order)
-    chosen = one_per_manifest(found)[:in_total]
-    chosen += one.kept_out(in_total - len(chosen))
-    entries = sorted(one_per_manifest(chosen), key=dispatch_order)
+    ahead = one.best_of(one.heads, excluded) if excluded else []
+    ahead += one.oldest()
+    best, unripe = one.best(), one.unripe()
+    if unripe:
+        best = sorted(best + unripe, key=dispatch_order)
+    entries = one_per_manifest(ahead + best)[:in_total]
+    kept_out = one.kept_out(in_total - len(entries))
+    if ahead or kept_out:
+        entries = sorted(one_per_manifest(entries + kept_out), key=dispatch_order)
     return Found(entries, one.next_at, one.every_head, one.took)
 
 

@@ -1,6 +1,5 @@
 """Rows of executions as the domain's values."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -86,8 +85,7 @@ def just_started(row: Any, now: datetime) -> Execution:
 
 def ended_as(live: Execution, outcome: Outcome, key: int, finished_at: datetime) -> Execution:
     """What *live* is in the history after *outcome*, under the id *key*."""
-    return replace(
-        live,
+    return live._replace(
         id=key,
         state=outcome.state,
         finished_at=finished_at,

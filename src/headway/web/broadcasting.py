@@ -228,7 +228,7 @@ def _overview(run: Any) -> dict[str, Any]:
 
 
 def _detail(found: ExecutionDetail) -> dict[str, Any]:
-    steps = [_plain(asdict(step)) for step in found.steps]
+    steps = [_plain(step._asdict()) for step in found.steps]
     return _overview(found.execution) | {"steps": steps}
 
 

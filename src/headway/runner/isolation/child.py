@@ -151,6 +151,9 @@ class ProcessWatch:
         self.step = step
         self._worker.ask(StepStarts(step))
 
+    def steps_that_ran(self) -> None:
+        """The worker knows them: it was asked before each."""
+
     async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a sync step here."""
         self.handle.enter_thread()
