@@ -47,6 +47,7 @@ class Loop:
     """Repeats *once* in a thread; *once* returns how many seconds to wait, 0 to go on at once.
 
     It may also return a :class:`Rest`: then it is the pulse that says when there is something.
+    It begins *after* so many seconds, unless somebody wakes it up.
 
     An error is reported, waited out and tried again: a loop ends only when it is told to.
 
@@ -54,9 +55,17 @@ class Loop:
     >>> loop.start(); loop.wake(); loop.stop()
     """
 
-    def __init__(self, name: str, once: Callable[[], float | Rest], observer: Observer) -> None:
+    def __init__(
+        self,
+        name: str,
+        once: Callable[[], float | Rest],
+        observer: Observer,
+        *,
+        after: float = 0.0,
+    ) -> None:
         self.name = name
         self._once = once
+        self._after = after
         self._observer = observer
         self._changed = threading.Condition()
         self._woken = False
@@ -107,6 +116,8 @@ class Loop:
             self._thread.join()
 
     def _run(self) -> None:
+        if self._after:
+            self._sleep(Rest(earliest=0.0, due=self._after))
         while not self._stopping:
             rest = self._pass()
             self._sleep(rest if isinstance(rest, Rest) else Rest(rest, due=rest))

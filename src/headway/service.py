@@ -5,6 +5,7 @@ Nothing else constructs an actor, and no actor knows another: they meet in table
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from headway.applying import apply_at_start
 from headway.definition.app import Headway
@@ -32,6 +33,7 @@ from headway.turns import Turn, Turns
 from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
 PULSE = 2.0
+HOUSEKEEPING_AFTER = 2.0
 # Those without which work stands still; the others are hints and housekeeping.
 WATCHED = ("pulse", Role.MANAGER, Role.DISPATCHER, "orphans")
 
@@ -175,13 +177,16 @@ class Service:
             manager = ManifestManager(self.store, settings, observer, self._cancel_here)
             yield self._wakeable(Role.MANAGER, lambda: self._turns.manage(manager))
             sweep = Sweep(self.store, settings, observer)
-            yield Loop("sweep", lambda: self._turns.sweep(sweep), observer)
+            yield self._housekeeping("sweep", lambda: self._turns.sweep(sweep))
             tallying = Tallying(self.store)
-            yield Loop("tally", lambda: self._turns.tally(tallying), observer)
+            yield self._housekeeping("tally", lambda: self._turns.tally(tallying))
             retention = Retention(self.store, settings, observer)
             deadlines = DeadlineMonitor(self.store)
-            yield Loop("retention", lambda: self._turns.clean_up(retention, deadlines), observer)
-            yield Loop("azolla", lambda: self._turns.request(self._azolla, self.owner), observer)
+            clean_up = partial(self._turns.clean_up, retention, deadlines)
+            yield self._housekeeping("retention", clean_up)
+            yield self._housekeeping(
+                "azolla", lambda: self._turns.request(self._azolla, self.owner)
+            )
         if Role.DISPATCHER in self.roles and settings.dispatcher_enabled:
             dispatcher = JobDispatcher(
                 self.store,
@@ -203,6 +208,10 @@ class Service:
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
         yield Loop("pulse", self._take_pulse, observer)
+
+    def _housekeeping(self, name: str, turn: Turn) -> Loop:
+        """What a process that starts leaves until its first jobs are under way."""
+        return Loop(name, turn, self.app.observer, after=HOUSEKEEPING_AFTER)
 
     def _wakeable(self, role: Role, turn: Turn) -> Loop:
         loop = Loop(role.value, turn, self.app.observer)

@@ -114,7 +114,9 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         What this application does not know is not its to send anywhere: the own workers take it,
         if one of them says that it does.
         """
-        known = frozenset(self._registry.names()) if self._any() else frozenset()
+        if not self._any():
+            return list(entries)
+        known = frozenset(self._registry.names())
         return [
             one._replace(task_server=self._routing.server_of(one.workflow, one.group_name))
             if one.workflow in known

@@ -67,18 +67,17 @@ def admit(
     by_group = Counter(active.by_group)
     admissions = []
     for entry in entries:
-        counts = entry.workflow not in excluded
         if globally_full(entry, total, max_active_jobs, excluded):
             reason = f"global limit of {max_active_jobs} reached"
             admissions.append(Admission(entry, Verdict.STOP, reason))
-            continue
-        admission = _by_group(entry, by_group)
-        if admission.verdict is Verdict.DISPATCH and waits_for_worker(entry, room):
-            admission = Admission(entry, Verdict.SKIP, NO_WORKER_FREE)
-        admissions.append(admission)
-        if admission.verdict is Verdict.DISPATCH:
+        elif group_full(entry, by_group):
+            admissions.append(Admission(entry, Verdict.SKIP, _cap_reached(entry)))
+        elif waits_for_worker(entry, room):
+            admissions.append(Admission(entry, Verdict.SKIP, NO_WORKER_FREE))
+        else:
+            admissions.append(Admission(entry, Verdict.DISPATCH, "dispatched"))
             room = room_left(entry, room)
-            total += counts
+            total += entry.workflow not in excluded
             if entry.group_id is not None:
                 by_group[entry.group_id] += 1
     return admissions
@@ -95,27 +94,23 @@ def has_room(admissions: Iterable[Admission]) -> bool:
     )
 
 
-def _by_group(entry: WorkQueueEntry, by_group: Counter[int]) -> Admission:
-    if group_full(entry, by_group):
-        reason = f"group {entry.group_name!r} has reached its cap of {entry.group_max_active_jobs}"
-        return Admission(entry, Verdict.SKIP, reason)
-    return Admission(entry, Verdict.DISPATCH, "dispatched")
+def _cap_reached(entry: WorkQueueEntry) -> str:
+    return f"group {entry.group_name!r} has reached its cap of {entry.group_max_active_jobs}"
 
 
 def globally_full(
     entry: WorkQueueEntry, total: int, max_active_jobs: int | None, excluded: Collection[str]
 ) -> bool:
     """Whether *entry* needs one of the global slots and *total* executions hold them all."""
-    counts = entry.workflow not in excluded
-    return counts and max_active_jobs is not None and total >= max_active_jobs
+    return (
+        max_active_jobs is not None and total >= max_active_jobs and entry.workflow not in excluded
+    )
 
 
 def group_full(entry: WorkQueueEntry, by_group: Mapping[int, int]) -> bool:
     """Whether the group of *entry* has a cap, and as many executions as that."""
     cap = entry.group_max_active_jobs
-    if entry.group_id is None or cap is None:
-        return False
-    return by_group.get(entry.group_id, 0) >= cap
+    return cap is not None and entry.group_id is not None and by_group.get(entry.group_id, 0) >= cap
 
 
 def waits_for_worker(entry: WorkQueueEntry, room: int | None) -> bool:

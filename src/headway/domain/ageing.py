@@ -48,16 +48,16 @@ def aged_first(
     """
     if before is None or slots <= 0:
         return list(entries)
+    starving = [one for one in entries if (one.eligible_since or one.created_at) <= before]
     front: list[WorkQueueEntry] = []
     by_group = Counter(active.by_group)
-    for one in sorted(entries, key=age):
+    for one in sorted(starving, key=age):
         if len(front) == max(1, slots // SHARE):
             break
-        starving = (one.eligible_since or one.created_at) <= before
         startable = not group_full(one, by_group) and not waits_for_worker(one, room)
-        if starving and one.workflow not in excluded and startable:
+        if one.workflow not in excluded and startable:
             front.append(one)
             room = room_left(one, room)
             by_group[one.group_id or 0] += 1
     moved = {one.id for one in front}
-    return front + [one for one in entries if one.id not in moved]
+    return front + [one for one in entries if one.id not in moved] if moved else list(entries)

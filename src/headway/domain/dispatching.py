@@ -53,7 +53,7 @@ def decide_admissions(
     """Say of each of *entries*, which are in their order, whether it is dispatched, and why not."""
     faulty = failing(entries)
     ids = {one.entry.id for one in faulty}
-    sound = [entry for entry in entries if entry.id not in ids]
+    sound = [entry for entry in entries if entry.id not in ids] if ids else entries
     room, excluded = limits.room(active), limits.excluded
     elsewhere = sum(entry.task_server != LOCAL for entry in sound)
     hands = None if room is None else room + elsewhere

@@ -22,8 +22,11 @@ def fault_of(entry: WorkQueueEntry) -> str | None:
 
 def failing(entries: Sequence[WorkQueueEntry]) -> list[Admission]:
     """Those of *entries* that are to be failed, each with the reason."""
-    faults = [(entry, fault_of(entry)) for entry in entries]
-    return [Admission(entry, Verdict.FAIL, fault) for entry, fault in faults if fault is not None]
+    return [
+        Admission(entry, Verdict.FAIL, fault)
+        for entry in entries
+        if (fault := fault_of(entry)) is not None
+    ]
 
 
 def unknown_since(

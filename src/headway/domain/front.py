@@ -61,7 +61,8 @@ class Front:
 
     def go_on(self, found: Iterable[WorkQueueEntry]) -> None:
         """Begin next time with the first of what was *found*, lane by lane."""
-        self.lanes = begun_at(self.lanes, found)
+        if self.lanes:
+            self.lanes = begun_at(self.lanes, found)
 
     def count_from(self, oldest: int | None) -> None:
         """Count next time from the *oldest* live execution on, if there was one."""

@@ -30,11 +30,15 @@ class Cancellation:
     <StopReason.TIMEOUT: 'timeout'>
     """
 
+    __slots__ = ("_in_thread", "_interrupt", "_task", "asked_at", "reason", "stop_when_cut_off")
+
+    # One for all: it is held for a moment, by whoever stops a run or begins a step in a thread.
+    _lock = threading.Lock()
+
     def __init__(self, *, stop_when_cut_off: bool = False) -> None:
         self.stop_when_cut_off = stop_when_cut_off
         self.reason: StopReason | None = None
         self.asked_at: float | None = None
-        self._lock = threading.Lock()
         self._interrupt: Callable[[], object] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._in_thread = False

@@ -21,6 +21,8 @@ class Stopwatch:
     [('load', 1, 2.0)]
     """
 
+    __slots__ = ("_claimed_at", "_monotonic", "_running", "_zero", "steps")
+
     def __init__(
         self, claimed_at: datetime, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
@@ -41,7 +43,8 @@ class Stopwatch:
             return
         step, began = self._running
         self._running = None
-        started_at = self._claimed_at + timedelta(0, began - self._zero)
+        # In whole microseconds: of a fraction, a timedelta makes them in a roundabout way.
+        started_at = self._claimed_at + timedelta(0, 0, int(1e6 * (began - self._zero)))
         seconds = round(self._monotonic() - began, 6)
         self.steps += (StepRun(_shown(step), started_at, seconds),)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from headway.config import Settings
 from headway.domain.dispatching import KEPT_READY, NOTHING_READY, Limits
-from headway.domain.front import Front, begun_at
+from headway.domain.front import Front
 from headway.domain.routing import Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store.dispatchable import look
@@ -105,8 +105,8 @@ def _read(
         tx.now - settings.starvation_after,
     )
     if front:
-        lanes = begun_at(found.lanes, found.entries)
-        front.keep(lanes, found.next_at, found.took, monotonic())
+        front.keep(found.lanes, found.next_at, found.took, monotonic())
+        front.go_on(found.entries)
     return Page(found.entries, len(found.entries) >= most, found.next_at)
 
 

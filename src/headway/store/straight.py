@@ -11,7 +11,7 @@ listens to what it sends, a tracer or a test, hears of these too: they take its 
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -97,7 +97,8 @@ class _Shape:
 
     def __init__(self, names: Sequence[str], types: Mapping[str, TypeEngine[Any]]) -> None:
         row: Any = namedtuple
-        self._make = row("Row", names, rename=True)._make
+        # As its own ``_make`` does, which is not written in C.
+        self._make = partial(tuple.__new__, row("Row", names, rename=True))
         converted = ((place, _out_of(types.get(name))) for place, name in enumerate(names))
         self._converted = [(place, convert) for place, convert in converted if convert]
 
@@ -108,7 +109,8 @@ class _Shape:
 
     def _convert(self, row: list[Any]) -> list[Any]:
         for place, convert in self._converted:
-            row[place] = convert(row[place])
+            if row[place] is not None:
+                row[place] = convert(row[place])
         return row
 
 
