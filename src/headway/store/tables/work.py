@@ -90,8 +90,8 @@ work_queue = Table(
         text("priority DESC"),
         "created_at",
         "id",
-        postgresql_where=text("status = 'queued'"),
-        sqlite_where=text("status = 'queued'"),
+        postgresql_where=text("status = 'queued' AND manifest_id IS NOT NULL"),
+        sqlite_where=text("status = 'queued' AND manifest_id IS NOT NULL"),
     ),
     Index(
         "headway_work_queue_order",
@@ -181,8 +181,8 @@ execution = Table(
         "headway_execution_single_flight",
         "manifest_id",
         unique=True,
-        postgresql_where=text("single_flight"),
-        sqlite_where=text("single_flight"),
+        postgresql_where=text("single_flight AND manifest_id IS NOT NULL"),
+        sqlite_where=text("single_flight AND manifest_id IS NOT NULL"),
     ),
     Index(
         "headway_execution_overlapping",
@@ -214,10 +214,22 @@ execution_history = Table(
         "(state = 'failed') <= (failure_type IS NOT NULL)",
         name="headway_execution_history_failure",
     ),
-    Index("headway_execution_history_of_manifest", "manifest_id", "id"),
+    Index(
+        "headway_execution_history_of_manifest",
+        "manifest_id",
+        "id",
+        postgresql_where=text("manifest_id IS NOT NULL"),
+        sqlite_where=text("manifest_id IS NOT NULL"),
+    ),
     Index("headway_execution_history_of_entry", "entry_id"),
     Index("headway_execution_history_finished", "finished_at", "id"),
-    Index("headway_execution_history_of_group", "group_id", "id"),
+    Index(
+        "headway_execution_history_of_group",
+        "group_id",
+        "id",
+        postgresql_where=text("group_id IS NOT NULL"),
+        sqlite_where=text("group_id IS NOT NULL"),
+    ),
     # What most jobs are not written to.
     Index(
         "headway_execution_history_not_completed",
