@@ -25,7 +25,8 @@ The function it is handed returns the step's failure instead of raising it, so w
 ``call_sync`` raises (a pool that is shut down, say) is its own and reaches the caller unwrapped.
 """
 
-_FAILURES = (Exception, SystemExit)
+FAILURES = (Exception, SystemExit)
+"""What a step may raise without stopping more than its run."""
 _Outcome = tuple[Any, BaseException | None]
 
 
@@ -45,6 +46,7 @@ class Workflow(Generic[C]):
     steps: tuple[Step, ...]
     context_type: type[C] = field(compare=False)
     takes_context: bool = field(compare=False)
+    only_step: Step | None = field(compare=False)
 
     def __init__(self, name: str, steps: Iterable[Function], context_type: type[C]) -> None:
         if callable(steps):
@@ -56,6 +58,7 @@ class Workflow(Generic[C]):
         object.__setattr__(self, "steps", built)
         object.__setattr__(self, "context_type", context_type)
         object.__setattr__(self, "takes_context", any(step.takes_context for step in built))
+        object.__setattr__(self, "only_step", built[0] if len(built) == 1 else None)
 
     @property
     def input_type(self) -> Any:
@@ -95,8 +98,8 @@ class Workflow(Generic[C]):
                 value = await step.call(value, context)
             except JobCancelled:
                 raise
-            except _FAILURES as failure:
-                raise StepFailed(step.name) from _from_its_own_frame(failure)
+            except FAILURES as failure:
+                raise StepFailed(step.name) from from_its_own_frame(failure)
         return value
 
     def run_now(
@@ -163,18 +166,18 @@ async def _perform(step: Step, arguments: tuple[Any, ...], call_sync: CallSync) 
 def _attempt(function: Function, *arguments: Any) -> _Outcome:
     try:
         return function(*arguments), None
-    except _FAILURES as error:
-        return None, _from_its_own_frame(error)
+    except FAILURES as error:
+        return None, from_its_own_frame(error)
 
 
 async def _attempt_to_await(result: Awaitable[Any]) -> _Outcome:
     try:
         return await result, None
-    except _FAILURES as error:
-        return None, _from_its_own_frame(error)
+    except FAILURES as error:
+        return None, from_its_own_frame(error)
 
 
-def _from_its_own_frame(error: BaseException) -> BaseException:
+def from_its_own_frame(error: BaseException) -> BaseException:
     """*error* with a traceback that starts in the step, not in the engine that called it."""
     traceback = error.__traceback__
     return error.with_traceback(traceback.tb_next or traceback) if traceback else error

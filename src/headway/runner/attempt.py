@@ -11,7 +11,7 @@ from headway.run import Run
 from headway.runner.cancellation import Cancellation
 from headway.runner.outcome import failed, stopped
 from headway.runner.output import kept
-from headway.workflow import Workflow
+from headway.workflow import FAILURES, Workflow, from_its_own_frame
 
 
 class Watch(Protocol):
@@ -45,19 +45,22 @@ async def attempt(
         returned = await workflow.run(
             value, cast(Run, run), before_step=watch.before_step, call_sync=watch.call_sync
         )
-    except JobCancelled as error:
-        return stopped(watch.step, watch.handle.reason, error)
-    except asyncio.CancelledError as error:
-        if not watch.handle.requested:  # something inside the step was cancelled, not the run
-            return failed(watch.step, error)
-        return stopped(watch.step, watch.handle.reason, error)
     except StepFailed as error:
         return failed(error.step, error.__cause__ or error)
     except BaseException as error:  # SystemExit in user code must not end the worker
-        return failed(watch.step, error)
+        return ended_by(error, watch.step, watch.handle)
     finally:
         watch.handle.attach(None)
     output = kept(returned, watch.logger) if keep_output else None
     return Outcome(
         ExecutionState.COMPLETED, None, output, watch.handed_over, watch.steps_that_ran()
     )
+
+
+def ended_by(error: BaseException, step: str, handle: Cancellation) -> Outcome:
+    """What becomes of a run that has ended with *error* in this *step*."""
+    asked = isinstance(error, asyncio.CancelledError) and handle.requested
+    if asked or isinstance(error, JobCancelled):
+        return stopped(step, handle.reason, error)
+    # If it was cancelled, something inside the step was, and not the run.
+    return failed(step, from_its_own_frame(error) if isinstance(error, FAILURES) else error)

@@ -4,7 +4,7 @@ There is no timer: a lone completion is written at once.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from headway.domain.execution import Outcome
 from headway.observe import Observer, told
@@ -13,8 +13,9 @@ from headway.store.engine import TRANSIENT
 from headway.workflow import CallSync
 
 Write = Callable[[Mapping[int, Outcome]], set[int]]
-Then = Callable[[int, bool], None]
-"""Told of an execution whether its outcome is on record: else it was no longer ours."""
+OnWritten = Callable[[Collection[int], set[int]], None]
+"""Told of the executions of one write, and which of them are on record: the others were no longer
+ours."""
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 4.0
@@ -23,36 +24,43 @@ LONGEST_PAUSE = 4.0
 class Completions:
     """Collects outcomes on the pool's event loop and writes them through *write*."""
 
-    def __init__(self, write: Write, call_store: CallSync, observer: Observer) -> None:
+    def __init__(
+        self,
+        write: Write,
+        call_store: CallSync,
+        observer: Observer,
+        on_written: OnWritten = lambda handed_in, recorded: None,
+    ) -> None:
         self._write = write
         self._call_store = call_store
         self._observer = observer
-        self._waiting: dict[int, tuple[Outcome, Then]] = {}
+        self._on_written = on_written
+        self._waiting: dict[int, Outcome] = {}
+        self._answers: dict[int, asyncio.Future[bool]] = {}
         self._flushing: asyncio.Task[None] | None = None
 
     async def record(self, execution_id: int, outcome: Outcome) -> bool:
         """Write *outcome*; True if the execution was still ours."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def tell(_: int, recorded: bool) -> None:
-            if not answer.done():
-                answer.set_result(recorded)
-
-        self.hand_in(execution_id, outcome, tell)
+        self._answers[execution_id] = answer
+        self.hand_in(execution_id, outcome)
         return await answer
 
-    def hand_in(self, execution_id: int, outcome: Outcome, then: Then) -> None:
-        """Have *outcome* written, and *then* told, without waiting for that."""
-        self._waiting[execution_id] = (outcome, then)
+    def hand_in(self, execution_id: int, outcome: Outcome) -> None:
+        """Have *outcome* written without waiting for that."""
+        self._waiting[execution_id] = outcome
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.create_task(self._flush())
 
     async def _flush(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            recorded = await self._write_all({key: one for key, (one, _) in batch.items()})
-            for key, (_, then) in batch.items():
-                then(key, key in recorded)
+            recorded = await self._write_all(batch)
+            self._on_written(batch.keys(), recorded)
+            for key in self._answers.keys() & batch.keys():
+                answer = self._answers.pop(key)
+                if not answer.done():
+                    answer.set_result(key in recorded)
 
     async def _write_all(self, outcomes: Mapping[int, Outcome]) -> set[int]:
         """Halve a batch the database refuses, until what is wrong with it stands alone."""

@@ -14,8 +14,8 @@ from headway.errors import HeadwayError
 from headway.observe import told
 from headway.runner.job_runner import run_execution
 from headway.runner.pool import WorkerPool
+from headway.runner.state import RunnerEnv, RunnerState
 from headway.runner.tasks import Tasks
-from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store import deliveries, leases, outcomes
 from headway.store.deliveries import Waiting
 from headway.store.transaction import Transaction

@@ -1,7 +1,7 @@
 """What the runs of a pool may use, in the name of one owner."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from headway.config import Settings
@@ -9,14 +9,18 @@ from headway.definition.registry import Registry
 from headway.domain.execution import Ended, Execution, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
-from headway.runner.completions import Completions, Then
+from headway.runner.completions import Completions, OnWritten
 from headway.runner.progress import ProgressWriter
 from headway.runner.recording import Recording
+from headway.runner.state import RunnerEnv
 from headway.runner.threads import in_daemon_thread
-from headway.runner.workflow import RunnerEnv
 from headway.store import executions
 from headway.store.engine import Store
 from headway.store.executions import Progress
+
+
+def _nobody(handed_in: Collection[int], recorded: set[int]) -> None:
+    """Whoever waits for it is told on its own."""
 
 
 def env_of(
@@ -30,13 +34,13 @@ def env_of(
     loop: asyncio.AbstractEventLoop,
     call_store: Callable[..., Any],
     on_finished: Callable[[bool], None],
-    on_recorded: Then | None,
+    on_written: OnWritten | None,
 ) -> RunnerEnv:
     """Ends are written in batches, and *on_finished* is told of each batch whether runs of
     manifests were among them: of others nobody but the dispatcher wants to know.
 
     A run waits until its end is written, unless there is somebody to be told of that:
-    *on_recorded*.
+    *on_written*.
     """
 
     def tell(recorded: Sequence[Ended | Execution]) -> None:
@@ -48,11 +52,10 @@ def env_of(
         with store.writing() as tx:
             executions.note_progress(tx, owner, reported)
 
-    completions = Completions(write, call_store, observer)
+    completions = Completions(write, call_store, observer, on_written or _nobody)
 
     async def hand_in(execution_id: int, outcome: Outcome) -> None:
-        if on_recorded is not None:
-            completions.hand_in(execution_id, outcome, on_recorded)
+        completions.hand_in(execution_id, outcome)
 
     return RunnerEnv(
         store=store,
@@ -61,7 +64,7 @@ def env_of(
         cancellations=cancellations,
         call_store=call_store,
         call_sync=in_daemon_thread,
-        record=completions.record if on_recorded is None else hand_in,
+        record=completions.record if on_written is None else hand_in,
         report=ProgressWriter(loop, note, call_store).report,
         observer=observer,
         settings=settings,

@@ -12,8 +12,9 @@ from headway.domain.execution import ExecutionState, Outcome
 from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry
 from headway.runner.recording import Recording
+from headway.runner.state import RunnerEnv, RunnerState
 from headway.runner.threads import in_daemon_thread
-from headway.runner.workflow import JOB_RUNNER, RunnerEnv, RunnerState
+from headway.runner.workflow import JOB_RUNNER
 from headway.store import executions
 from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Progress

@@ -8,6 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from headway.config import Settings
@@ -17,18 +18,17 @@ from headway.domain.starting import Hands
 from headway.observe import Observer, told
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
-from headway.runner.completions import Then
+from headway.runner.completions import OnWritten
 from headway.runner.environment import env_of
-from headway.runner.in_turn import InTurn
-from headway.runner.job_runner import run_execution
 from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
+from headway.runner.runs import Runs
 from headway.runner.slots import Slots
+from headway.runner.state import RunnerEnv
 from headway.runner.stuck import StuckRuns
 from headway.runner.suspicion import Suspicion
 from headway.runner.tasks import Once
 from headway.runner.threads import abandon_the_rest, happens, until_idle
-from headway.runner.workflow import RunnerEnv, RunnerState
 from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Owned
 
@@ -66,7 +66,6 @@ class WorkerPool:
         self._leased = leased
         self._offers = Offers(pulsed)
         self._on_finished = on_finished
-        self._running: dict[int, Execution] = {}
         self._stuck = StuckRuns(settings, self.cancellations, observer, on_half_stuck)
         self._ownership = Ownership()
         self._suspicion = Suspicion(settings.max_crashes)
@@ -75,12 +74,25 @@ class WorkerPool:
         self._more_may_wait = True
         self._store_threads = ThreadPoolExecutor(2, thread_name_prefix="headway-store")
         self._loop = asyncio.new_event_loop()
-        self._runs = InTurn(self._loop, self._run)
+        self._runs = Runs(self._loop, observer, self._leave)
+        self._running = self._runs.running
         self._tell_room = Once(self._loop, on_room)
         self._woken, self._drained = asyncio.Event(), asyncio.Event()
         self._stopping = False
         self._grace = settings.shutdown_timeout.total_seconds()
         self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
+        self._env_of = partial(
+            env_of,
+            store=store,
+            registry=registry,
+            settings=settings,
+            observer=observer,
+            cancellations=self.cancellations,
+            loop=self._loop,
+            call_store=self._call_store,
+            on_finished=on_finished,
+            on_written=self._whom_to_tell(),
+        )
         self._env = self._env_of(owner)
 
     def start(self) -> None:
@@ -173,20 +185,6 @@ class WorkerPool:
             await self._wait_for_something()
         await self._drain(watch)
 
-    def _env_of(self, owner: str) -> RunnerEnv:
-        return env_of(
-            owner,
-            store=self._store,
-            registry=self._registry,
-            settings=self._settings,
-            observer=self._observer,
-            cancellations=self.cancellations,
-            loop=self._loop,
-            call_store=self._call_store,
-            on_finished=self._on_finished,
-            on_recorded=self._whom_to_tell(),
-        )
-
     async def _claim_and_start(self, env: RunnerEnv) -> None:
         kept = self._slots.keep() if self._more_may_wait else None
         if kept is None:
@@ -204,36 +202,15 @@ class WorkerPool:
     def _launch(self, env: RunnerEnv, key: int, started: Collection[Execution]) -> None:
         if self._slots.fill(key, len(started)):
             self._tell_room()
-        self._running |= {one.id: one for one in started}
-        self._runs.start([(env, one) for one in started])
+        self._runs.start(env, started)
 
-    def _whom_to_tell(self) -> Then | None:
-        return self._recorded
+    def _whom_to_tell(self) -> OnWritten | None:
+        return self._runs.written
 
-    def _recorded(self, execution_id: int, is_recorded: bool) -> None:
-        """Its end is on record, or it was no longer ours."""
-        if not is_recorded and (lost := self._running.get(execution_id)):
-            self._observer.emit("execution.refused", **lost.told())
-        self._leave(execution_id)
-
-    def _leave(self, execution_id: int) -> None:
-        self._running.pop(execution_id, None)
-        self._slots.leave()
+    def _leave(self, places: int) -> None:
+        self._slots.leave(places)
         self._tell_room()
         self._look_if_more()
-
-    async def _run(self, started: tuple[RunnerEnv, Execution]) -> None:
-        """Run it to its end, and hand that in to be recorded."""
-        env, execution = started
-        handed_in = False
-        try:
-            await run_execution(env, RunnerState(execution.id, execution))
-            handed_in = True
-        except Exception as error:
-            self._observer.emit("loop.failed", loop="worker", error=told(error))
-        finally:
-            if not handed_in:
-                self._leave(execution.id)
 
     def _look_if_more(self) -> None:
         if self._more_may_wait or self._stopping:

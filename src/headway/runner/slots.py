@@ -54,10 +54,10 @@ class Slots:
             in_vain, self._in_vain = self._in_vain, False
             return in_vain and left > 0
 
-    def leave(self) -> None:
-        """A run has ended, and its place is free."""
+    def leave(self, places: int = 1) -> None:
+        """So many runs have ended, and their places are free."""
         with self._lock:
-            self._free += 1
+            self._free += places
 
     @property
     def free(self) -> int:

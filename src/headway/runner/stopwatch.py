@@ -46,9 +46,14 @@ class Stopwatch:
         # In whole microseconds: of a fraction, a timedelta makes them in a roundabout way.
         started_at = self._claimed_at + timedelta(0, 0, int(1e6 * (began - self._zero)))
         seconds = round(self._monotonic() - began, 6)
-        self.steps += (StepRun(_shown(step), started_at, seconds),)
+        self.steps += (StepRun(shown_step(step), started_at, seconds),)
 
 
 @lru_cache(maxsize=1000)
-def _shown(step: str) -> str:
+def shown_step(step: str) -> str:
+    """The name of a step as it is stored.
+
+    >>> shown_step("load")
+    'load'
+    """
     return printable(step, STEP_LIMIT)

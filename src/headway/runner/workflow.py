@@ -1,65 +1,25 @@
 """The JobRunner's four steps: LoadExecution → ValidateState → RunWorkflow → RecordOutcome."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import timedelta
-from functools import cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
-from headway.config import Settings
-from headway.definition.registry import RegisteredWorkflow, Registry
-from headway.domain.execution import Execution, Outcome, StepRun
+from headway.definition.registry import RegisteredWorkflow
+from headway.domain.execution import Execution, Outcome
 from headway.domain.isolation import Isolation
-from headway.domain.text import printable
-from headway.errors import JobCancelled
-from headway.observe import Observer
 from headway.run import Run
 from headway.runner.activation import Activations
 from headway.runner.attempt import attempt
-from headway.runner.cancellation import Cancellation, CancellationRegistry, StopReason
 from headway.runner.isolation.messages import Job
 from headway.runner.isolation.supervision import Limits, Services, pickled, run_isolated
+from headway.runner.only_step import only_step, run_only_step
 from headway.runner.outcome import failed
-from headway.runner.ownership import stop_reason
-from headway.runner.stopwatch import Stopwatch
+from headway.runner.state import RunnerEnv, RunnerState
+from headway.runner.step_watch import StepWatch
+from headway.steps import Step
 from headway.store import executions
-from headway.store.engine import TRANSIENT, Store
-from headway.store.executions import Progress
-from headway.workflow import CallSync, Workflow
-
-PROGRESS_NOTE_LIMIT = 500
-
-
-@dataclass(frozen=True)
-class RunnerEnv:
-    """What the steps may use; how store verbs, sync steps and outcomes are carried out differs
-    between a worker pool and a run in the caller's own thread."""
-
-    store: Store
-    registry: Registry
-    owner: str
-    cancellations: CancellationRegistry
-    call_store: CallSync
-    call_sync: CallSync
-    record: Callable[[int, Outcome], Awaitable[bool | None]]
-    report: Callable[[int, Progress], None]
-    observer: Observer
-    settings: Settings
-    on_queued: Callable[[], None]
-    loop: asyncio.AbstractEventLoop | None = None
-
-
-class RunnerState(NamedTuple):
-    """One execution on its way from claimed to recorded: None if that is left to others."""
-
-    execution_id: int
-    execution: Execution | None = None
-    registered: RegisteredWorkflow | None = None
-    value: Any = None
-    outcome: Outcome | None = None
-    recorded: bool | None = False
+from headway.workflow import Workflow
 
 
 async def load_execution(state: RunnerState, env: RunnerEnv) -> RunnerState:
@@ -100,6 +60,16 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
     execution, registered = state.execution, state.registered
     if execution is None or registered is None:
         return state
+    if (step := _short_way(execution, registered, env)) is not None:
+        outcome = await run_only_step(
+            step,
+            state.value,
+            execution,
+            env.cancellations,
+            env.loop,
+            stop_when_cut_off=registered.stop_when_cut_off,
+        )
+        return RunnerState(execution.id, execution, registered, state.value, outcome)
     handle = env.cancellations.register(
         execution.id, stop_when_cut_off=registered.stop_when_cut_off
     )
@@ -118,6 +88,13 @@ async def run_workflow(state: RunnerState, env: RunnerEnv) -> RunnerState:
     if watch.is_told:
         _tell_end(env, execution, outcome)
     return RunnerState(execution.id, execution, registered, state.value, outcome)
+
+
+def _short_way(execution: Execution, registered: RegisteredWorkflow, env: RunnerEnv) -> Step | None:
+    """The only step of this run, if there is nothing else to do about it."""
+    if registered.isolation or registered.keep_output or env.observer.wants("execution.step"):
+        return None
+    return only_step(registered.workflow, execution)
 
 
 def _tell_start(env: RunnerEnv, execution: Execution) -> None:
@@ -140,81 +117,6 @@ def _tell_end(env: RunnerEnv, execution: Execution, outcome: Outcome) -> None:
         state=outcome.state,
         failure=outcome.failure and outcome.failure.summary,
     )
-
-
-class StepWatch:
-    """What happens around each step: it is recorded, and cancellation is looked for."""
-
-    def __init__(self, env: RunnerEnv, execution: Execution, handle: Cancellation) -> None:
-        self.step = execution.workflow
-        self.handle = handle
-        self.logger = _logger(execution.workflow)
-        self.loop = env.loop
-        self.handed_over: tuple[str, ...] = ()
-        # Asked once for all that is told of one run: nobody is told of that without this.
-        self.is_told = env.observer.wants("execution.step")
-        self._env = env
-        self._execution = execution
-        self._stopwatch = Stopwatch(execution.started_at or execution.dispatched_at)
-
-    def steps_that_ran(self) -> tuple[StepRun, ...]:
-        """The steps with their durations, now that the run is over."""
-        self._stopwatch.end()
-        return self._stopwatch.steps
-
-    async def before_step(self, step: str) -> None:
-        """Record *step* as running, unless the run was asked to stop."""
-        self.step = step
-        self._stopwatch.end()
-        if self.handle.reason is None and not self._was_claimed_with(step):
-            await self._look_into_the_store(step)
-        if self.handle.reason is not None:
-            raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
-        self._stopwatch.begin(step)
-        if self.is_told:
-            self._env.observer.emit("execution.step", execution_id=self._execution.id, step=step)
-
-    def _was_claimed_with(self, step: str) -> bool:
-        """The claim has put the first step on record and found no cancellation."""
-        claimed = self._execution
-        return claimed.running_step == step and not claimed.cancel_requested
-
-    async def _look_into_the_store(self, step: str) -> None:
-        try:
-            flag = await self._env.call_store(self._note, step)
-        except TRANSIENT:
-            return  # a database that is away stops no run; the outcome is written when it is back
-        if flag is None:
-            self.handle.request(StopReason.NOT_OURS)
-        elif flag:
-            self.handle.request(stop_reason(flag))
-
-    async def call_sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a sync step, in a thread if the pool says so."""
-        self.handle.enter_thread()
-        try:
-            return await self._env.call_sync(function, *arguments)
-        finally:
-            self.handle.leave_thread()
-
-    def report(self, fraction: float, note: str | None) -> None:
-        """Pass progress on; called from user code, sync or async, so it must not wait."""
-        text = None if note is None else printable(note, PROGRESS_NOTE_LIMIT)
-        self._env.report(self._execution.id, Progress(fraction, text))
-
-    def hand_over(self, actions: tuple[str, ...]) -> None:
-        """Remember what a person is to do if the run completes; written with its outcome."""
-        self.handed_over = actions
-
-    def _note(self, step: str) -> str | None:
-        with self._env.store.writing() as tx:
-            ended = self._stopwatch.steps
-            return executions.note_step(tx, self._env.owner, self._execution.id, step, ended)
-
-
-@cache
-def _logger(workflow: str) -> logging.Logger:
-    return logging.getLogger(f"headway.run.{workflow}")
 
 
 async def _run_here(state: RunnerState, env: RunnerEnv, watch: StepWatch) -> Outcome:
