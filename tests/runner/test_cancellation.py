@@ -232,3 +232,20 @@ def test_a_registry_forgets_what_is_over_and_takes_unknown_ids() -> None:
 
     assert registry.ids() == []
     assert not registry.try_cancel(7, REQUESTED)
+
+
+def test_a_stop_that_comes_too_late_does_not_reach_the_next_run_of_the_task() -> None:
+    """The loop is told of it before the run ends, and gets to it when another has begun."""
+
+    async def runs_one_after_another() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        first, second = Cancellation(), Cancellation()
+        first.attach_task(task)
+        first.request(REQUESTED)
+        first.attach(None)
+        second.attach_task(task)
+        await asyncio.sleep(0)
+        return "not interrupted"
+
+    assert asyncio.run(runs_one_after_another()) == "not interrupted"

@@ -5,22 +5,21 @@ goes through :mod:`json` and pydantic sees Python values only: pydantic's own JS
 lone surrogates. (As keys of a dictionary it cannot carry them either way; they are refused.)
 """
 
-import json
 import math
 import sys
 import typing
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from types import NoneType
-from typing import Any, Literal, NoReturn, NotRequired, get_type_hints
+from typing import Any, Literal, NotRequired, get_type_hints
 
 import typing_extensions
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from headway.definition.input_schemas import Plain, Uncertain, at_a_glance, declares_extra
+from headway.definition.json_text import NOT_FINITE, from_json, to_json
 from headway.definition.problems import STORAGE, Path, Problem, one_line
 from headway.domain.masking import MASK, masked
 from headway.domain.text import shown
@@ -33,7 +32,6 @@ MAX_INPUT_DEPTH = 32
 MAX_INTEGER_DIGITS = 4300
 
 _LARGEST_INTEGER: int = 10**MAX_INTEGER_DIGITS - 1
-_NOT_FINITE = "NaN and infinity cannot be stored as JSON"
 # What JSON holds as it is, and what has no parts to look into: told by type, for most values are.
 _STORABLE = frozenset({str, bool, NoneType})
 _WITHOUT_PARTS = _STORABLE | {int, float}
@@ -131,7 +129,7 @@ class InputType:
         )
 
     def _read(self, text: str) -> Any:
-        return self._checked(_from_json(text), extra=None)
+        return self._checked(from_json(text), extra=None)
 
     @contextmanager
     def _explained(self, value: Any, subject: str, failure: str) -> Iterator[None]:
@@ -185,7 +183,7 @@ def _message(error: Exception) -> str:
 def _seen(at_a_glance: Plain, value: Any) -> str | None:
     """The JSON text of a value that needs no closer look: most of a million are of this kind."""
     try:
-        text = _ENCODER.encode(at_a_glance(value))
+        text = to_json(at_a_glance(value))
     except Uncertain:
         return None
     return text if len(text) <= MAX_INPUT_BYTES else None
@@ -193,7 +191,7 @@ def _seen(at_a_glance: Plain, value: Any) -> str | None:
 
 def _as_json(plain: Any) -> str:
     _refuse_unstorable(plain)
-    text = _ENCODER.encode(plain)
+    text = to_json(plain)
     if len(text) > MAX_INPUT_BYTES:
         raise Problem(
             (),
@@ -205,36 +203,11 @@ def _as_json(plain: Any) -> str:
     return text
 
 
-def _from_json(text: str) -> Any:
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except ValueError:
-        end = -1
-    # Else there is something around it, which headway has not written: that takes a closer look.
-    return value if end == len(text) else _DECODER.decode(text)
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise Problem((), constant, _NOT_FINITE)
-
-
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        [(twice, _)] = Counter(key for key, _ in pairs).most_common(1)
-        raise Problem((), twice, "is the key of two values, and only one of them would be kept")
-    return found
-
-
-_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
-
-
 def _refuse_unstorable(plain: Any, path: Path = ()) -> None:
     if type(plain) in _STORABLE:
         return
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise Problem(path, plain, _NOT_FINITE)
+        raise Problem(path, plain, NOT_FINITE)
     if isinstance(plain, int) and abs(plain) > _LARGEST_INTEGER:
         raise Problem(path, plain, f"must have at most {MAX_INTEGER_DIGITS} digits")
     parts = _parts(plain)
@@ -269,7 +242,7 @@ def _refuse_change(before: Any, after: Any, path: Path = ()) -> None:
         same = mine.keys() == theirs.keys() and (type(before) is type(after) or not records)
     if not same:
         if isinstance(before, float) and not math.isfinite(before):
-            raise Problem(path, before, _NOT_FINITE)
+            raise Problem(path, before, NOT_FINITE)
         rule = f"does not survive storage as JSON, it would come back as {shown(after)}"
         raise Problem(path, before, rule, STORAGE)
     for key in mine or ():

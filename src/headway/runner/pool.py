@@ -8,7 +8,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from headway.config import Settings
@@ -81,18 +80,6 @@ class WorkerPool:
         self._stopping = False
         self._grace = settings.shutdown_timeout.total_seconds()
         self._thread = threading.Thread(target=self._main, name="headway-worker", daemon=True)
-        self._env_of = partial(
-            env_of,
-            store=store,
-            registry=registry,
-            settings=settings,
-            observer=observer,
-            cancellations=self.cancellations,
-            loop=self._loop,
-            call_store=self._call_store,
-            on_finished=on_finished,
-            on_written=self._whom_to_tell(),
-        )
         self._env = self._env_of(owner)
 
     def start(self) -> None:
@@ -184,6 +171,20 @@ class WorkerPool:
             await self._claim_and_start(self._env)
             await self._wait_for_something()
         await self._drain(watch)
+
+    def _env_of(self, owner: str) -> RunnerEnv:
+        return env_of(
+            owner,
+            store=self._store,
+            registry=self._registry,
+            settings=self._settings,
+            observer=self._observer,
+            cancellations=self.cancellations,
+            loop=self._loop,
+            call_store=self._call_store,
+            on_finished=self._on_finished,
+            on_written=self._whom_to_tell(),
+        )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
         kept = self._slots.keep() if self._more_may_wait else None
