@@ -7,6 +7,7 @@ manifest's jitter comes on top and never carries a run into an exclusion.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import islice
 
 from headway.domain.exclusion_kinds import Exclusion, Then
@@ -126,7 +127,7 @@ class Occurrences:
             return None
         return self.schedule.latest(since, min(now, first - _INSTANT))
 
-    @property
+    @cached_property
     def _skipping(self) -> list[Exclusion]:
         return [one for one in self.exclusions if one.then is Then.SKIP]
 

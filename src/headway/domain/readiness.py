@@ -3,7 +3,7 @@
 The manager decides with these functions, and whoever explains its decisions asks the same.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -41,37 +41,59 @@ class Guard(NamedTuple):
     reason: str
 
 
+class _Rule(NamedTuple):
+    """A guard of any manifest: what it asks of its view and of those dead-lettered in this cycle,
+    and how it says that."""
+
+    gate: GateName
+    holds: Callable[[ManifestDispatchView, Collection[int]], bool]
+    reason: Callable[[ManifestDispatchView], str]
+
+
+_RULES = (
+    _Rule(
+        GateName.ENABLED,
+        lambda view, dead: not view.enabled,
+        lambda view: "the manifest is disabled",
+    ),
+    _Rule(
+        GateName.GROUP_ENABLED,
+        lambda view, dead: not view.group_enabled,
+        lambda view: f"group {view.group_name!r} is disabled",
+    ),
+    _Rule(
+        GateName.NO_DEAD_LETTER,
+        lambda view, dead: view.manifest_id in dead,
+        lambda view: "dead-lettered in this cycle",
+    ),
+    _Rule(
+        GateName.NO_DEAD_LETTER,
+        lambda view, dead: view.has_awaiting_dead_letter,
+        lambda view: "a dead letter awaits intervention",
+    ),
+    _Rule(
+        GateName.NOT_QUEUED,
+        lambda view, dead: view.has_queued_work,
+        lambda view: "already queued",
+    ),
+    _Rule(
+        GateName.NOT_ACTIVE,
+        lambda view, dead: view.has_active_execution and not view.may_overlap,
+        lambda view: "already running",
+    ),
+)
+
+
 def guards(view: ManifestDispatchView, dead_lettered: Collection[int]) -> tuple[Guard, ...]:
     """Every guard of a manifest, in the order in which they are asked."""
-    return (
-        Guard(GateName.ENABLED, not view.enabled, "the manifest is disabled"),
-        Guard(
-            GateName.GROUP_ENABLED,
-            not view.group_enabled,
-            f"group {view.group_name!r} is disabled",
-        ),
-        Guard(
-            GateName.NO_DEAD_LETTER,
-            view.manifest_id in dead_lettered,
-            "dead-lettered in this cycle",
-        ),
-        Guard(
-            GateName.NO_DEAD_LETTER,
-            view.has_awaiting_dead_letter,
-            "a dead letter awaits intervention",
-        ),
-        Guard(GateName.NOT_QUEUED, view.has_queued_work, "already queued"),
-        Guard(
-            GateName.NOT_ACTIVE,
-            view.has_active_execution and not view.may_overlap,
-            "already running",
-        ),
+    return tuple(
+        Guard(one.gate, one.holds(view, dead_lettered), one.reason(view)) for one in _RULES
     )
 
 
 def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
     """The first guard that keeps a manifest from being queued, in words."""
-    return next((guard.reason for guard in guards(view, dead_lettered) if guard.held), None)
+    return next((one.reason(view) for one in _RULES if one.holds(view, dead_lettered)), None)
 
 
 def due_of(view: ManifestDispatchView, now: datetime, defaults: Defaults) -> Due:

@@ -166,9 +166,9 @@ Count = Annotated[
 ]
 Workers = Annotated[
     int,
-    Field(ge=1, le=1024),
+    Field(ge=1, le=4096),
     BeforeValidator(_whole),
-    Rule("must be a whole number from 1 to 1024", 4),
+    Rule("must be a whole number from 1 to 4096", 4),
 ]
 Retries = Annotated[
     int,

@@ -65,9 +65,9 @@ def read_failures(text: str) -> Failures:
     >>> read_failures("[2, 60000000, null, 1]").last_at.minute
     1
     """
-    count, last_at, scheduled_for, for_good = json.loads(text)
-    if not count:
+    if text.startswith("[0,"):
         return NONE
+    count, last_at, scheduled_for, for_good = json.loads(text)
     return Failures(count, _moment(last_at), _moment(scheduled_for), bool(for_good))
 
 

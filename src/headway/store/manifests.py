@@ -113,10 +113,11 @@ def load_views(tx: Transaction, manifest_ids: Iterable[int]) -> list[ManifestDis
     given = {"manifest_ids": sorted(manifest_ids), "now": tx.now}
     if not given["manifest_ids"]:
         return []
-    rows = tx.connection.execute(_views(draft_for(tx)), given)
-    names = list(rows.keys())
-    # Each name is looked up once for all rows: a row that is asked for it takes its time.
-    return [_view(SimpleNamespace(**dict(zip(names, row, strict=True)))) for row in rows.all()]
+    rows = tx.ask(_views(draft_for(tx)), given)
+    if tx.on_postgresql:
+        return [_view(row) for row in rows]
+    # Each name is looked up once for all rows: a row of SQLAlchemy that is asked takes its time.
+    return [_view(SimpleNamespace(**row._mapping)) for row in rows]
 
 
 def load_next(tx: Transaction, after: int, limit: int) -> list[ManifestDispatchView]:

@@ -88,19 +88,20 @@ class _Written:
             # What it means, and which connections are gone with it, is as for any other statement.
             connection._handle_dbapi_exception(error, self._text, None, None, None)
         if rows and self._shape is None:
-            self._shape = _Shape([one.name for one in cursor.description], self._types)
+            self._shape = _Shape(cursor.description, self._types)
         return self._shape.of(rows) if self._shape else ()
 
 
 class _Shape:
     """What rows look like to whoever asked: values by name and by place, as their types say."""
 
-    def __init__(self, names: Sequence[str], types: Mapping[str, TypeEngine[Any]]) -> None:
+    def __init__(self, columns: Sequence[Any], types: Mapping[str, TypeEngine[Any]]) -> None:
         row: Any = namedtuple
+        names = [one.name for one in columns]
         # As its own ``_make`` does, which is not written in C.
         self._make = partial(tuple.__new__, row("Row", names, rename=True))
-        converted = ((place, _out_of(types.get(name))) for place, name in enumerate(names))
-        self._converted = [(place, convert) for place, convert in converted if convert]
+        converted = [_out_of(types.get(one.name), one.type_code) for one in columns]
+        self._converted = [(place, one) for place, one in enumerate(converted) if one]
 
     def of(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
         if not self._converted:
@@ -124,5 +125,7 @@ def _into(type_: TypeEngine[Any]) -> Convert | None:
     return type_.dialect_impl(NUMBERED).bind_processor(NUMBERED)
 
 
-def _out_of(type_: TypeEngine[Any] | None) -> Convert | None:
-    return None if type_ is None else type_.dialect_impl(NUMBERED).result_processor(NUMBERED, None)
+def _out_of(type_: TypeEngine[Any] | None, sent_as: int) -> Convert | None:
+    if type_ is None:
+        return None
+    return type_.dialect_impl(NUMBERED).result_processor(NUMBERED, sent_as)

@@ -5,6 +5,7 @@ A dispatched entry is folded into its execution row (docs/decisions/001).
 
 from collections.abc import Collection, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Text, bindparam, func, insert, literal, select
@@ -29,10 +30,9 @@ from headway.store.transaction import (
 )
 from headway.store.types import Instant, Listed
 
-# What a new entry says of itself.
-COLUMNS = (
+# What is written of a new entry: what it says of itself, and what follows from that.
+TAKEN_OVER = (
     "workflow",
-    "source",
     "input",
     "input_type",
     "priority",
@@ -43,8 +43,9 @@ COLUMNS = (
     "attempts",
     "max_attempts",
     "parents_seen",
-    "delayed",
 )
+COLUMNS = (*TAKEN_OVER, "source", "delayed")
+_taken_over = attrgetter(*TAKEN_OVER)
 NO_LONGER_DECLARED = "the manifest is no longer declared"
 
 
@@ -55,17 +56,16 @@ def enqueue(tx: Transaction, entries: Sequence[NewEntry]) -> list[int]:
     """
     if not entries:
         return []
-    rows = [_row(tx, entry) for entry in entries]
-    if len(rows) == 1:
+    if len(entries) == 1:
         draft, moment = drafted_to_queue(tx)
-        given = {f"new_{name}": value for name, value in rows[0].items()}
+        given = {f"new_{name}": value for name, value in _row(tx, entries[0]).items()}
         return [row.id for row in tx.ask(_enqueue_one(draft), given | moment)]
     statement = insert_or_ignore(tx, work_queue).returning(work_queue.c.id)
     if not tx.on_postgresql:
-        dated = [row | {"created_at": tx.now} for row in rows]
+        dated = [_row(tx, entry) | {"created_at": tx.now} for entry in entries]
         return list(tx.connection.execute(statement, dated).scalars())
-    columns = [work_queue.c[name] for name in rows[0]]
-    values = select(unnested(columns, [tuple(row.values()) for row in rows]))
+    columns = [work_queue.c[name] for name in COLUMNS]
+    values = select(unnested(columns, [_values(tx, entry) for entry in entries]))
     values = values.add_columns(literal(tx.now, Instant))
     statement = statement.from_select([*columns, work_queue.c.created_at], values)
     return list(tx.connection.execute(statement).scalars())
@@ -113,9 +113,13 @@ def enqueue_each(tx: Transaction, entries: Sequence[NewEntry]) -> tuple[list[int
 
 
 def _row(tx: Transaction, entry: NewEntry) -> dict[str, Any]:
+    return dict(zip(COLUMNS, _values(tx, entry), strict=True))
+
+
+def _values(tx: Transaction, entry: NewEntry) -> tuple[Any, ...]:
+    """What is written of an entry, in the order of :data:`COLUMNS`."""
     delayed = entry.scheduled_at is not None and entry.scheduled_at > tx.now
-    derived = {"source": entry.source.value, "delayed": delayed}
-    return {name: derived[name] if name in derived else getattr(entry, name) for name in COLUMNS}
+    return (*_taken_over(entry), entry.source.value, delayed)
 
 
 def requeue(
