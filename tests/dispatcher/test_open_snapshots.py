@@ -6,7 +6,6 @@ A look at the whole queue is dear then, and what it found is remembered for a wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
@@ -150,7 +149,7 @@ def test_a_group_that_is_disabled_meanwhile_is_left_alone(
 def test_what_falls_due_meanwhile_is_not_overlooked(scene: Scene, moment: list[float]) -> None:
     scene.enqueue(*jobs(10 * PAGE))
     due_at = scene.clock.now + timedelta(minutes=1)
-    urgent = replace(jobs(1, priority=9)[0], scheduled_at=due_at)
+    urgent = jobs(1, priority=9)[0]._replace(scheduled_at=due_at)
     [delayed] = scene.enqueue(urgent)
     dispatcher = a_dispatcher(scene)
     assert delayed not in dispatched(scene, dispatcher)

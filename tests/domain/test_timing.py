@@ -64,7 +64,7 @@ def test_with_default_options_nothing_changes(
 ) -> None:
     now = (settled or declared) + gap
     found = decided(Timing(schedule, policy, threshold), settled, now, declared)
-    assert replace(found, coalesced=0) == decide(schedule, settled, now, policy, threshold)
+    assert found._replace(coalesced=0) == decide(schedule, settled, now, policy, threshold)
 
 
 @pytest.mark.parametrize(

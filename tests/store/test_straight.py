@@ -7,7 +7,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, Text, bindparam, delete, func, insert, literal, select, text
+from sqlalchemy import (
+    BigInteger,
+    Float,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+)
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from headway.domain.work_queue import NewEntry, Source
@@ -30,6 +42,7 @@ EVERY_KIND = select(
     func.unnest(bindparam("words", type_=Listed(Text()))).label("word"),
     (bindparam("number", type_=BigInteger) + literal(1)).label("more"),
     literal("50 % of $1").label("said"),
+    cast(literal("1.5"), Float).label("fraction"),
 )
 PID = text("SELECT pg_backend_pid() AS pid").columns()
 ENTRIES = select(func.count().label("many")).select_from(queue_table)
@@ -58,6 +71,7 @@ def test_rows_are_the_same_by_name_and_by_place(store: Store) -> None:
     assert {(row.moment, row.nothing, row.more, row.said) for row in straight} == {
         (MOMENT, None, 2**40 + 1, "50 % of $1")
     }
+    assert {row.fraction for row in straight} == {1.5}
 
 
 def test_a_moment_comes_back_in_utc_whatever_the_session_says(store: Store) -> None:

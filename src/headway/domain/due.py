@@ -5,9 +5,9 @@ skipped, cancelled or acknowledged). The time of the last success plays no part,
 just before ten o'clock cannot swallow the ten o'clock run.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from headway.domain.gates import GateName
 from headway.domain.schedule import Once, Schedule
@@ -28,8 +28,7 @@ class MisfirePolicy(StrEnum):
     CATCH_UP = "catch_up"
 
 
-@dataclass(frozen=True)
-class Due:
+class Due(NamedTuple):
     """The answer for one manifest, with its reason.
 
     ``scheduled_for`` is the newest nominal occurrence not later than ``now``; setting

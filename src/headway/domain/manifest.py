@@ -1,10 +1,11 @@
 """The manifest: what runs, with which input, when or after what, and in which group."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Generic, TypeVar
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
 
 from headway.domain.dependencies import EdgeState, Join
 from headway.domain.names import checked_name
@@ -194,8 +195,7 @@ def _check_timeout(subject: str, value: timedelta | None) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestDispatchView:
+class ManifestDispatchView(NamedTuple):
     """A manifest as the ManifestManager looks at it: definition, state and guards in one row.
 
     The counts and flags are computed in the database for these manifests alone. A row that cannot
@@ -234,4 +234,4 @@ class ManifestDispatchView:
     declared_at: datetime | None = None
     retry: RetryPolicy | None = None
     join: Join = "all"
-    edges: Mapping[int, EdgeState] = field(default_factory=dict)
+    edges: Mapping[int, EdgeState] = MappingProxyType({})

@@ -1,7 +1,6 @@
 """The work queue entry: the intent to run once, whatever asked for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -50,8 +49,7 @@ class EntryStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class NewEntry:
+class NewEntry(NamedTuple):
     """An entry about to be queued.
 
     >>> NewEntry(workflow="extract", source=Source.AD_HOC, input="null").priority

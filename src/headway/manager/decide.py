@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from headway.config import Settings
 from headway.domain.due import Due
@@ -23,8 +23,7 @@ class Verdict(StrEnum):
     SKIP = "skip"
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """One manifest, what was decided about it, why, and when to look at it again."""
 
     view: ManifestDispatchView
