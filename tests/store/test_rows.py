@@ -31,10 +31,12 @@ new_entries = st.builds(
     input=texts,
     input_type=texts,
     priority=st.integers(0, 31),
+    manifest_id=st.none(),
     group_id=st.none() | st.integers(1, 2**62),
     scheduled_at=moments,
     scheduled_for=moments,
     attempts=st.integers(0, 9),
+    max_attempts=st.integers(1, 9),
     parents_seen=st.none() | texts,
 )
 COLUMNS = (
