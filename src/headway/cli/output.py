@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -67,7 +67,18 @@ def jsonable(value: object) -> Any:
     >>> jsonable(timedelta(minutes=1))
     60.0
     """
-    return to_jsonable_python(value, timedelta_mode="float", inf_nan_mode="null")
+    return to_jsonable_python(_named(value), timedelta_mode="float", inf_nan_mode="null")
+
+
+def _named(value: Any) -> Any:
+    """*value* with the names of its fields, also where pydantic would make a list of a tuple."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _named(part) for name, part in value._asdict().items()}
+    if is_dataclass(value):
+        return {one.name: _named(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _named(part) for key, part in value.items()}
+    return [_named(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def show_table(
