@@ -222,6 +222,10 @@ class Execution(NamedTuple):
             return f"{self.external_id}@{seen}"
         return f"entry-{self.entry_id}"
 
+    def was_claimed_with(self, step: str) -> bool:
+        """Whether its claim has put *step* on record as running, and found no cancellation."""
+        return self.running_step == step and not self.cancel_requested
+
     @property
     def lost(self) -> bool:
         """Whether this attempt ended because its worker did."""

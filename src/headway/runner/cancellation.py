@@ -66,6 +66,11 @@ class Cancellation:
         if self._task is not None and self._interrupt is not None:
             self._task.cancel()
 
+    def refuse_if_requested(self, step: str) -> None:
+        """Raise :class:`JobCancelled` before *step* if the run was asked to stop."""
+        if self.reason is not None:
+            raise JobCancelled(f"stopped before step {step!r}: {self.reason}")
+
     def request(self, reason: StopReason) -> None:
         """Ask the run to stop; the first reason counts."""
         with self._lock:

@@ -29,7 +29,7 @@ class Completions:
         write: Write,
         call_store: CallSync,
         observer: Observer,
-        on_written: OnWritten = lambda handed_in, recorded: None,
+        on_written: OnWritten | None = None,
     ) -> None:
         self._write = write
         self._call_store = call_store
@@ -56,7 +56,8 @@ class Completions:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
             recorded = await self._write_all(batch)
-            self._on_written(batch.keys(), recorded)
+            if self._on_written is not None:
+                self._on_written(batch.keys(), recorded)
             for key in self._answers.keys() & batch.keys():
                 answer = self._answers.pop(key)
                 if not answer.done():

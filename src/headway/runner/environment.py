@@ -1,7 +1,7 @@
 """What the runs of a pool may use, in the name of one owner."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.config import Settings
@@ -17,10 +17,6 @@ from headway.runner.threads import in_daemon_thread
 from headway.store import executions
 from headway.store.engine import Store
 from headway.store.executions import Progress
-
-
-def _nobody(handed_in: Collection[int], recorded: set[int]) -> None:
-    """Whoever waits for it is told on its own."""
 
 
 def env_of(
@@ -52,7 +48,7 @@ def env_of(
         with store.writing() as tx:
             executions.note_progress(tx, owner, reported)
 
-    completions = Completions(write, call_store, observer, on_written or _nobody)
+    completions = Completions(write, call_store, observer, on_written)
 
     async def hand_in(execution_id: int, outcome: Outcome) -> None:
         completions.hand_in(execution_id, outcome)

@@ -8,9 +8,8 @@ import time
 from typing import Any
 
 from headway.domain.execution import Execution, ExecutionState, Outcome, StepRun
-from headway.errors import JobCancelled
 from headway.runner.attempt import ended_by
-from headway.runner.cancellation import Cancellation, CancellationRegistry
+from headway.runner.cancellation import CancellationRegistry
 from headway.runner.stopwatch import shown_step
 from headway.steps import Step
 from headway.workflow import Workflow
@@ -28,8 +27,7 @@ def only_step(workflow: Workflow[Any], execution: Execution) -> Step | None:
     step = workflow.only_step
     if step is None or not step.is_async or step.takes_context:
         return None
-    claimed = execution.running_step == step.name and not execution.cancel_requested
-    return step if claimed else None
+    return step if execution.was_claimed_with(step.name) else None
 
 
 async def run_only_step(
@@ -49,7 +47,7 @@ async def run_only_step(
     began = time.monotonic()
     outcome: Outcome | None = None
     try:
-        _refuse_if_asked_to_stop(handle, step)
+        handle.refuse_if_requested(step.name)
         await step.call(value, None)
     except BaseException as error:  # SystemExit in user code must not end the worker
         outcome = ended_by(error, step.name, handle)
@@ -61,8 +59,3 @@ async def run_only_step(
     if outcome is None:
         return Outcome(ExecutionState.COMPLETED, None, None, (), steps)
     return outcome._replace(steps=steps)
-
-
-def _refuse_if_asked_to_stop(handle: Cancellation, step: Step) -> None:
-    if handle.reason is not None:
-        raise JobCancelled(f"stopped before step {step.name!r}: {handle.reason}")

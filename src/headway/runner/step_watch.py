@@ -7,7 +7,6 @@ from typing import Any
 
 from headway.domain.execution import Execution, StepRun
 from headway.domain.text import printable
-from headway.errors import JobCancelled
 from headway.runner.cancellation import Cancellation, StopReason
 from headway.runner.ownership import stop_reason
 from headway.runner.state import RunnerEnv
@@ -43,18 +42,12 @@ class StepWatch:
         """Record *step* as running, unless the run was asked to stop."""
         self.step = step
         self._stopwatch.end()
-        if self.handle.reason is None and not self._was_claimed_with(step):
+        if self.handle.reason is None and not self._execution.was_claimed_with(step):
             await self._look_into_the_store(step)
-        if self.handle.reason is not None:
-            raise JobCancelled(f"stopped before step {step!r}: {self.handle.reason}")
+        self.handle.refuse_if_requested(step)
         self._stopwatch.begin(step)
         if self.is_told:
             self._env.observer.emit("execution.step", execution_id=self._execution.id, step=step)
-
-    def _was_claimed_with(self, step: str) -> bool:
-        """The claim has put the first step on record and found no cancellation."""
-        claimed = self._execution
-        return claimed.running_step == step and not claimed.cancel_requested
 
     async def _look_into_the_store(self, step: str) -> None:
         try:
