@@ -1,8 +1,7 @@
 """One cycle of the JobDispatcher: one transaction under the dispatch lock, then the hand-over."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -11,6 +10,7 @@ from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
 from headway.dispatcher.hands import KeptHands
+from headway.dispatcher.result import DispatchResult as DispatchResult
 from headway.dispatcher.shut import ShutGroups
 from headway.dispatcher.steps import (
     apply_capacity_limits,
@@ -20,7 +20,7 @@ from headway.dispatcher.steps import (
 )
 from headway.dispatcher.unknown import UnknownWorkflows
 from headway.dispatcher.workflow import DispatchEnv, DispatchState
-from headway.domain.admission import Admission, Verdict, has_room
+from headway.domain.admission import has_room
 from headway.domain.front import Front
 from headway.domain.routing import LOCAL, TaskServer
 from headway.domain.starting import OwnWorkers
@@ -30,12 +30,12 @@ from headway.observe import Observer, StepTimes
 from headway.store import outcomes
 from headway.store.dispatching import Refused
 from headway.store.engine import Store
+from headway.store.glance import Glance, glance
 from headway.store.locks import Lock
 from headway.store.servers import Workers, living_workers
+from headway.store.transaction import Transaction
 from headway.workflow import Workflow
 
-# An event tells the commonest reasons; each entry's own is in its admission.
-REASONS = 20
 # So many workers at least are given something in one cycle.
 FEW = 100
 # Whoever has no hand free looks all the same, so often: something may have to fail, or be noted.
@@ -46,35 +46,6 @@ JOB_DISPATCHER = Workflow(
     (load_queued_jobs, load_dispatch_capacity, apply_capacity_limits, dispatch_jobs),
     DispatchEnv,
 )
-
-
-@dataclass(frozen=True)
-class DispatchResult:
-    """What one cycle did: counts, the decision about every entry, and when to run again: at once
-    if there is *more* than one cycle looks at.
-
-    Who dispatches *for_itself* is one of several who each do so, and may have *waited* for its
-    turn.
-    """
-
-    led: bool
-    loaded: int = 0
-    dispatched: tuple[int, ...] = ()
-    admissions: tuple[Admission, ...] = ()
-    due_in: timedelta | None = None
-    failed: tuple[int, ...] = ()
-    unknown: Mapping[str, int] = field(default_factory=dict)
-    more: bool = False
-    by_server: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    nobody_else: bool = False
-    for_itself: bool = False
-    waited: bool = False
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """How many entries stay queued, by reason."""
-        kept = (Verdict.SKIP, Verdict.STOP)
-        return Counter(one.reason for one in self.admissions if one.verdict in kept)
 
 
 class JobDispatcher:
@@ -106,6 +77,8 @@ class JobDispatcher:
         # Until it is known who else there is, nobody may be there to dispatch for its workers.
         self._last = DispatchResult(led=True, for_itself=own_workers is not None)
         self._looked_at: float | None = None
+        # Who lived when there was last no more in the queue than one cycle looks at.
+        self._at_rest: Workers | None = None
         self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
@@ -156,8 +129,9 @@ class JobDispatcher:
         with self._store.leading(Lock.DISPATCH, wait=wait) as tx:
             if tx is None:
                 return DispatchResult(led=False)
-            workers = living_workers(tx) if self._to_own_workers else None
-            keep = partial(hands.keep, tx)
+            seen = self._glance(tx)
+            workers = self._at_rest if seen else self._living(tx)
+            keep = partial(hands.keep, tx, seen)
             free = self._free_hands(workers)
             some = None if free is None else min(free, self._most_at_once())
             env = DispatchEnv(
@@ -169,11 +143,14 @@ class JobDispatcher:
                 careful,
                 some,
                 self._front,
+                seen,
             )
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
             times.stop()
-            # What was dispatched is told first; the next cycle sees to that.
-            self._shut.note(env, in_a_hurry=bool(state.dispatched))
+            self._at_rest = None if state.full else workers
+            if seen is None or seen.queued:
+                # What was dispatched is told first; the next cycle sees to that.
+                self._shut.note(env, in_a_hurry=bool(state.dispatched))
             unknown = self._unknown.fail(env)
             now = tx.now
             result = DispatchResult(
@@ -196,10 +173,22 @@ class JobDispatcher:
             loaded=result.loaded,
             dispatched=len(result.dispatched),
             failed=len(result.failed),
-            reasons=dict(_reasons(result).most_common(REASONS)),
+            reasons=result.reasons,
             seconds=times.seconds,
         )
         return result
+
+    def _glance(self, tx: Transaction) -> Glance | None:
+        """All that there is, if it was little the last time, and is now."""
+        if self._at_rest is None or not tx.on_postgresql or self._task_servers.elsewhere():
+            return None
+        owner = self._own_workers.owner if self._own_workers else ""
+        per_group = self._settings.max_queued_jobs_per_cycle
+        excluded = self._settings.exclude_from_max_active_jobs
+        return glance(tx, self._at_rest, owner, per_group, excluded)
+
+    def _living(self, tx: Transaction) -> Workers | None:
+        return living_workers(tx) if self._to_own_workers else None
 
     def _pass_on(
         self, state: DispatchState, result: DispatchResult, now: datetime
@@ -280,9 +269,3 @@ def _by_server(state: DispatchState) -> dict[str, tuple[int, ...]]:
 def _own_first(name: str) -> tuple[bool, str]:
     """Waking the own workers takes no time; another server may take its own."""
     return (name != LOCAL, name)
-
-
-def _reasons(result: DispatchResult) -> Counter[str]:
-    """Why entries stay queued, those that nobody could run included."""
-    nobody = {f"no living server knows {name!r}": many for name, many in result.unknown.items()}
-    return result.skipped + Counter(nobody)

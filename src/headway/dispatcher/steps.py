@@ -25,7 +25,7 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
 
     What was queued before an exclusion of its manifest began is put off until that ends.
     """
-    page = _read(env)
+    page = Page(env.seen.entries, False, env.seen.next_at) if env.seen else _read(env)
     if is_over(page.next_at, env.tx.now) and delays.ripen(env.tx, MOST_RIPENED):
         env.front.forget()
         page = _read(env)
@@ -52,6 +52,8 @@ def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchSt
     """Count what holds a slot, overall and per group."""
     if not state.entries:
         return state
+    if env.seen:
+        return replace(state, active=env.seen.active)
     excluded = env.settings.exclude_from_max_active_jobs
     active = executions.count_active(env.tx, excluded, env.front.live_from)
     env.front.count_from(active.oldest)
@@ -115,5 +117,6 @@ def _admit_others(state: DispatchState, env: DispatchEnv) -> DispatchState:
     decided = [one for one in state.admissions if one.verdict in (Verdict.DISPATCH, Verdict.FAIL)]
     ids = {one.entry.id for one in decided}
     others = replace(state, entries=tuple(one for one in state.entries if one.id not in ids))
-    again = apply_capacity_limits(load_dispatch_capacity(others, env), env)
+    now = replace(env, seen=None)  # those that were dispatched count as well
+    again = apply_capacity_limits(load_dispatch_capacity(others, now), now)
     return replace(again, entries=state.entries, admissions=(*decided, *again.admissions))

@@ -11,6 +11,7 @@ from headway.domain.execution import Execution
 from headway.domain.front import Front
 from headway.domain.starting import Hands
 from headway.domain.work_queue import WorkQueueEntry
+from headway.store.glance import Glance
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
 
@@ -24,7 +25,7 @@ class DispatchEnv:
     asks for free workers in this process, who start at once what is dispatched to them; if they
     are the only ones, ``free_hands`` is how many there are. Who is not ``careful`` saves the time
     it takes to find one bad entry among many. ``front`` is where the queue began in the last cycle,
-    if that is worth remembering.
+    if that is worth remembering. What one glance has ``seen`` need not be read.
     """
 
     tx: Transaction
@@ -35,6 +36,7 @@ class DispatchEnv:
     careful: bool = True
     free_hands: int | None = None
     front: Front = field(default_factory=Front)
+    seen: Glance | None = None
 
 
 @dataclass(frozen=True)

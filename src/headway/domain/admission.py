@@ -13,6 +13,9 @@ from typing import NamedTuple
 from headway.domain.routing import LOCAL
 from headway.domain.work_queue import WorkQueueEntry
 
+# A group's id, a workflow and a task server; how many live of these, and the oldest of them.
+Kind = tuple[int | None, str, str, int, int]
+
 
 @dataclass(frozen=True)
 class Active:
@@ -27,6 +30,25 @@ class Active:
     by_group: dict[int, int]
     local: int = 0
     oldest: int | None = None
+
+    @classmethod
+    def counted(cls, kinds: Sequence[Kind], excluded: Collection[str] = ()) -> "Active":
+        """From how many there are of each kind; workflows in *excluded* hold a slot of their
+        group's, none in all.
+
+        >>> Active.counted([(7, "load", "local", 2, 41), (None, "load", "celery", 1, 40)])
+        Active(total=3, by_group={7: 2}, local=2, oldest=40)
+        """
+        by_group = Counter[int]()
+        for group_id, _, _, active, _ in kinds:
+            if group_id is not None:
+                by_group[group_id] += active
+        return cls(
+            sum(active for _, workflow, _, active, _ in kinds if workflow not in excluded),
+            dict(by_group),
+            sum(active for _, _, task_server, active, _ in kinds if task_server == LOCAL),
+            min((oldest for *_, oldest in kinds), default=None),
+        )
 
 
 NO_WORKER_FREE = "no worker is free"

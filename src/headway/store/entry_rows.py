@@ -24,7 +24,7 @@ OF_GROUP = (
 
 def entry_rows(tx: Asking, source: Any) -> Select[Any]:
     """What is read of entries in *source*, which has them in it."""
-    return select(*_of_entry_and_manifest(tx, work_queue), *OF_GROUP).select_from(
+    return select(*entry_columns(tx, work_queue), *OF_GROUP).select_from(
         source.outerjoin(manifest, manifest.c.id == work_queue.c.manifest_id).outerjoin(
             manifest_group, manifest_group.c.id == work_queue.c.group_id
         )
@@ -37,13 +37,14 @@ def walked_rows(tx: Asking, given: Any, walk: Select[Any], one: Any) -> Select[A
     The walk brings everything along. To look its finds up by their ids afterwards would be a join,
     and a planner that believes the queue empty begins it at the wrong end: a walk for every entry.
     """
-    found = walk.with_only_columns(*_of_entry_and_manifest(tx, one)).lateral("found")
+    found = walk.with_only_columns(*entry_columns(tx, one)).lateral("found")
     return select(*found.c, *OF_GROUP).select_from(
         given.join(found, true()).outerjoin(manifest_group, manifest_group.c.id == found.c.group_id)
     )
 
 
-def _of_entry_and_manifest(tx: Asking, one: Any) -> tuple[ColumnElement[Any], ...]:
+def entry_columns(tx: Asking, one: Any) -> tuple[ColumnElement[Any], ...]:
+    """What is read of *one* entry and its manifest, before what is read of its group."""
     return (
         one.c.id,
         one.c.workflow,

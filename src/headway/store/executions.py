@@ -1,6 +1,5 @@
 """Live executions: claimed by owners, watched while they run, counted against the limits."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +25,7 @@ Steps = Mapping[str, str]
 
 
 _KINDS = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
-_COUNTED = (
+COUNTED = (
     select(*_KINDS, func.count().label("active"), func.min(execution.c.id).label("oldest"))
     .where(execution.c.id >= bindparam("live_from"))
     .group_by(*_KINDS)
@@ -39,14 +38,7 @@ def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0)
     Whoever knows that nothing older than *live_from* lives need not pass what lived before: ids are
     drawn under the dispatcher's lock, so what comes later has a greater one.
     """
-    total, local, by_group = 0, 0, Counter[int]()
-    rows = tx.ask(_COUNTED, {"live_from": live_from})
-    for row in rows:
-        local += row.active if row.task_server == LOCAL else 0
-        total += 0 if row.workflow in excluded else row.active
-        if row.group_id is not None:
-            by_group[row.group_id] += row.active
-    return Active(total, dict(by_group), local, min((row.oldest for row in rows), default=None))
+    return Active.counted(tx.ask(COUNTED, {"live_from": live_from}), excluded)
 
 
 def claim_pending(
@@ -83,7 +75,7 @@ def has_pending(tx: Transaction, crashes: range) -> bool:
 
 
 _SOMEBODY_WAITS = exists().where(PENDING, IS_LOCAL)
-_NOBODY_WAITS = ~_SOMEBODY_WAITS
+NOBODY_WAITS = ~_SOMEBODY_WAITS
 
 
 def hold_to_claim(tx: Transaction, owner: str) -> bool:
@@ -97,7 +89,7 @@ def hold_to_claim(tx: Transaction, owner: str) -> bool:
 
 def hold_to_start(tx: Transaction, owner: str) -> bool:
     """Hold *owner*'s lease if nothing waits to be claimed, which would have to come first."""
-    return leases.hold(tx, owner, only_if=_NOBODY_WAITS)
+    return leases.hold(tx, owner, only_if=NOBODY_WAITS)
 
 
 def claim_one(

@@ -42,7 +42,8 @@ class Workers:
     that living dispatchers send to other task servers, ``delivered`` those that living executors
     run for them. Those who are ``for_themselves`` are all the workers there are, take the same, and
     are dispatchers as well: each starts itself what it dispatches. With ``everybody`` it is one of
-    them, and there is no other process at all.
+    them, and there is no other process at all. ``ids`` are those of all living processes, in order,
+    and the row of each says the same for as long as it lives.
     """
 
     slots: int
@@ -52,6 +53,7 @@ class Workers:
     delivered: frozenset[str] = frozenset()
     for_themselves: frozenset[str] = frozenset()
     everybody: bool = False
+    ids: tuple[str, ...] = ()
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:
@@ -94,6 +96,7 @@ def _all_in(rows: tuple[Any, ...]) -> Workers:
         delivered,
         for_themselves := _for_themselves(working),
         everybody=len(for_themselves) == len(rows) == 1,
+        ids=tuple(sorted(row.id for row in rows)),
     )
 
 
