@@ -168,6 +168,10 @@ class JobDispatcher:
             )
         hands.started = state.started
         result = self._pass_on(state, result, now)
+        self._tell_of_cycle(result, times)
+        return result
+
+    def _tell_of_cycle(self, result: DispatchResult, times: StepTimes) -> None:
         self._observer.emit(
             "dispatcher.cycle",
             loaded=result.loaded,
@@ -176,7 +180,6 @@ class JobDispatcher:
             reasons=result.reasons,
             seconds=times.seconds,
         )
-        return result
 
     def _glance(self, tx: Transaction) -> Glance | None:
         """All that there is, if it was little the last time, and is now."""

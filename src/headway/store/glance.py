@@ -27,7 +27,7 @@ from sqlalchemy.types import JSON
 
 from headway.domain.admission import Active
 from headway.domain.routing import Share
-from headway.domain.work_queue import WorkQueueEntry, dispatch_order
+from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store.eligibility import delayed, eligible, entry, group_open, in_order, queued, ready
 from headway.store.entry_rows import OF_GROUP, entry_columns, to_entry
 from headway.store.executions import COUNTED, NOBODY_WAITS
@@ -68,7 +68,7 @@ def glance(
 
     If there is anything, *owner*'s lease is held as by ``hold_to_start``.
     """
-    statement = _glance(draft_for(tx), workers.shares, tx.ticking)
+    statement = glance_of(draft_for(tx), workers.shares, tx.ticking)
     given = {"now": tx.now, "known": workers.ids, "owner": owner, "live_from": 0}
     rows = tx.ask(statement, given)
     as_known, seen, next_at, active, nobody_waits, held = rows[0][: len(_STANDING)]
@@ -78,7 +78,7 @@ def glance(
     if per_group is not None and _most_of_one_group(found) > per_group:
         return None
     return Glance(
-        sorted(found, key=dispatch_order),
+        sorted(one_per_manifest(found), key=dispatch_order),
         seen > 0,
         next_at,
         Active.counted(active or (), excluded),
@@ -92,7 +92,8 @@ def _most_of_one_group(entries: Sequence[WorkQueueEntry]) -> int:
 
 # As many as there are ways to route; each is put together anew when servers come or go.
 @lru_cache(maxsize=32)
-def _glance(draft: Draft, taken: tuple[Share, ...], ticking: bool) -> Select[Any]:
+def glance_of(draft: Draft, taken: tuple[Share, ...], ticking: bool) -> Select[Any]:
+    """The statement behind :func:`glance`."""
     few = (
         select(front.c.id)
         .where(ready(front))
