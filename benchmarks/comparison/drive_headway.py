@@ -36,9 +36,9 @@ def application(options: Options) -> Headway:
     return hw
 
 
-def connect(hw: Headway) -> None:
+def connect(store: Store) -> None:
     """Before the clock runs, as the peers do."""
-    with hw.runtime.store.reading():
+    with store.reading():
         pass
 
 
@@ -81,7 +81,7 @@ def settle(hw: Headway) -> None:
 def enqueue(options: Options) -> None:
     """Queue a run of each manifest, a group in each call; without groups, runs of the workflow."""
     hw = application(options)
-    connect(hw)
+    connect(hw.runtime.store)
     groups, jobs = options["groups"], options["jobs"]
     started = time.perf_counter()
     if groups:
@@ -97,6 +97,7 @@ def work(options: Options) -> None:
     """All roles, as `headway run`, until told to stop."""
     service = Service(application(options))
     spare_the_collector()
+    connect(service.store)
     tell(started_at=time.time())
     service.start()
     for _ in asked():
@@ -108,7 +109,7 @@ def work(options: Options) -> None:
 def ask(options: Options) -> None:
     """Trigger another manifest at each line that comes; without groups, run the workflow."""
     hw = application(options)
-    connect(hw)
+    connect(hw.runtime.store)
     tell(ready=True)
     for line in asked():
         groups = options["groups"]

@@ -25,10 +25,12 @@ from headway.relay import Relay
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
 from headway.servers.local import LocalServer
+from headway.store.drafting import draft_cycle
 from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
+from headway.store.servers import ServerProcess
 from headway.turns import Turn, Turns
 from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
@@ -119,23 +121,20 @@ class Service:
         self.app.observer.emit("service.stopped", owner=self.owner)
 
     def _build_keeper(self) -> LeaseKeeper:
-        settings = self.app.settings
-        slots = settings.worker_count if Role.WORKER in self.roles else 0
         return LeaseKeeper(
             self.store,
-            lease_of(self.store, settings.server_lease),
+            lease_of(self.store, self.app.settings.server_lease),
             self.app.observer,
-            lambda own_id: this_process(
-                own_id,
-                self._duties(),
-                self.app.registry.names(),
-                slots,
-                self.app.task_servers.routing,
-            ),
+            self._presented,
             running=lambda: self._pool.running() if self._pool else [],
             on_lost=lambda own_id: self._pool.change_owner(own_id) if self._pool else None,
             on_cut_off=lambda: self._pool.cancellations.cut_off() if self._pool else [],
         )
+
+    def _presented(self, own_id: str) -> ServerProcess:
+        slots = self.app.settings.worker_count if Role.WORKER in self.roles else 0
+        names, routing = self.app.registry.names(), self.app.task_servers.routing
+        return this_process(own_id, self._duties(), names, slots, routing)
 
     def _duties(self) -> set[Role]:
         """What others can count on: a role that is switched off is nobody's."""
@@ -198,6 +197,8 @@ class Service:
                 own_workers=self._pool,
             )
             yield self._wakeable(Role.DISPATCHER, lambda: self._turns.admit(dispatcher))
+            if self._pool is not None and self.store.on_postgresql:
+                draft_cycle(self._presented(self.owner), self.app.registry.first_steps())
             if self.app.task_servers.relayed:
                 relay = Relay(self.store, self.app.registry, self.app.task_servers, observer)
                 yield Loop("relay", lambda: self._turns.relay(relay), observer)

@@ -24,9 +24,10 @@ def an_entry(key: int, priority: int = 5, group_id: int | None = 1) -> WorkQueue
 
 def test_what_is_found_at_once_is_not_remembered() -> None:
     front = Front()
-    front.keep([LANE], None, DEAR - timedelta(microseconds=1), 0.0)
+    front.keep([LANE], None, DEAR - timedelta(microseconds=1), 7, 0.0)
     assert not front.is_good(0.0)
     assert not front.lanes
+    assert front.live_from == 0 and not front.looks_ahead
 
 
 @pytest.mark.parametrize(
@@ -34,15 +35,16 @@ def test_what_is_found_at_once_is_not_remembered() -> None:
 )
 def test_what_was_dear_is_remembered_for_a_while(took: timedelta, good_for: timedelta) -> None:
     front = Front()
-    front.keep([LANE], NOON, took, 100.0)
+    front.keep([LANE], NOON, took, 7, 100.0)
     until = 100.0 + good_for.total_seconds()
     assert front.is_good(until - 0.001) and not front.is_good(until)
     assert front.next_at == NOON
+    assert front.live_from == 7 and front.looks_ahead
 
 
 def test_nobody_goes_on_from_no_lane_at_all() -> None:
     front = Front()
-    front.keep([], None, LONGEST, 0.0)
+    front.keep([], None, LONGEST, 0, 0.0)
     assert not front.is_good(0.0)
 
 
@@ -60,12 +62,22 @@ def test_live_executions_are_counted_from_the_oldest_as_long_as_the_front_is_rem
     front = Front()
     front.count_from(90)
     assert front.live_from == 0
-    front.keep([LANE], None, DEAR, 0.0)
+    front.keep([LANE], None, DEAR, 0, 0.0)
     front.count_from(90)
     assert front.live_from == 90
-    front.count_from(None)
-    assert front.live_from == 90
-    front.keep([LANE], None, DEAR, 1.0)
-    assert front.live_from == 0
+    front.keep([LANE], None, DEAR, 80, 1.0)
+    assert front.live_from == 80
     front.forget()
+    assert front.live_from == 0
     assert not front.is_good(1.0)
+
+
+def test_where_nothing_lives_nothing_is_left_out_of_the_next_count() -> None:
+    front = Front()
+    front.keep([LANE], None, DEAR, 2**63 - 1, 0.0)
+    front.count_from(None)
+    assert front.live_from == 0
+
+
+def test_whoever_has_not_looked_yet_looks_ahead() -> None:
+    assert Front().looks_ahead

@@ -90,6 +90,8 @@ def dispatch_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
             break
         state = _admit_others(state, env)
     outbox.put(env.tx, _to_tell(state, env, dispatched))
+    if state.active.oldest is None:  # then these are
+        env.front.count_from(min(dispatched.values(), default=None))
     ended = failed_entries.fail(env.tx, refused, FailureCode.NOT_DISPATCHABLE)
     failed = {key: refused[key] for key in ended}
     return replace(state, dispatched=dispatched, started=tuple(started), failed=failed)

@@ -26,10 +26,11 @@ class Front:
     """What the last whole look has found, as long as that is worth remembering.
 
     ``lanes`` are the first of every group, ``next_at`` is when what is delayed is due, and no
-    live execution has an id below ``live_from``.
+    live execution has an id below ``live_from``. Whoever ``looks_ahead``, because looks were dear
+    or nobody knows yet, finds that id before anything else, and passes what was live only once.
 
     >>> front = Front()
-    >>> front.keep([Lane(1, 0, datetime(2030, 1, 1), 7)], None, timedelta(milliseconds=50), 60.0)
+    >>> front.keep([Lane(1, 0, datetime(2030, 1, 1), 7)], None, timedelta(milliseconds=50), 0, 60.0)
     >>> [front.is_good(now) for now in (60.9, 61.1)]
     [True, False]
     """
@@ -37,6 +38,7 @@ class Front:
     lanes: Sequence[Lane] = ()
     next_at: datetime | None = None
     live_from: int = 0
+    looks_ahead: bool = True
     _until: float = 0.0
 
     def is_good(self, now: float) -> bool:
@@ -44,15 +46,21 @@ class Front:
         return bool(self.lanes) and now < self._until
 
     def keep(
-        self, lanes: Sequence[Lane], next_at: datetime | None, took: timedelta, now: float
+        self,
+        lanes: Sequence[Lane],
+        next_at: datetime | None,
+        took: timedelta,
+        live_from: int,
+        now: float,
     ) -> None:
         """Remember what a whole look has found, if the database *took* so long that it is worth it.
 
         *now* is the moment, in seconds of any clock.
         """
         self.forget()
-        if took >= DEAR:
-            self.lanes, self.next_at = lanes, next_at
+        self.looks_ahead = took >= DEAR
+        if self.looks_ahead:
+            self.lanes, self.next_at, self.live_from = lanes, next_at, live_from
             self._until = now + min(LONGEST, WORTH * took).total_seconds()
 
     def forget(self) -> None:
@@ -66,8 +74,7 @@ class Front:
 
     def count_from(self, oldest: int | None) -> None:
         """Count next time from the *oldest* live execution on, if there was one."""
-        if self.lanes and oldest is not None:
-            self.live_from = oldest
+        self.live_from = oldest if self.lanes and oldest is not None else 0
 
 
 def begun_at(lanes: Sequence[Lane], found: Iterable[WorkQueueEntry]) -> list[Lane]:

@@ -40,7 +40,7 @@ def reap_stale_pending(state: ManagerState, env: ManagerEnv) -> ManagerState:
     knows how to run will have its turn.
     """
     limit = env.tx.now - env.settings.stale_pending_timeout
-    if not env.watches or not outcomes.has_stale_pending(env.tx, limit):
+    if not env.watches or not executions.has_stale_pending(env.tx, limit):
         return state
     at_work = servers.claimed_since(env.tx, limit)
     living = servers.living_workers(env.tx)

@@ -9,6 +9,8 @@ from headway.store import outcomes
 from headway.store.engine import TRANSIENT, Store
 from headway.store.transaction import Transaction
 
+COMPLETED = "execution.completed"
+
 OnRecorded = Callable[[Sequence[Ended | Execution]], None]
 
 
@@ -37,9 +39,10 @@ class Recording:
 
     def __call__(self, ended: Mapping[int, Outcome]) -> set[int]:
         """Record all of *ended* that is still the owner's."""
+        in_brief = not self._observer.wants(COMPLETED)
         try:
             with self._store.briefly() as tx:
-                written = outcomes.finish(tx, self._owner, ended, self._backoff)
+                written = outcomes.finish(tx, self._owner, ended, self._backoff, in_brief=in_brief)
                 before = self._written_before(tx, ended, written)
         except TRANSIENT:
             self._uncertain |= ended.keys()
@@ -47,8 +50,9 @@ class Recording:
         self._uncertain -= ended.keys()
         recorded: list[Ended | Execution] = [*written, *before]
         for one in recorded:
-            if self._observer.wants(f"execution.{one.state}"):
-                self._observer.emit(f"execution.{one.state}", **one.told())
+            event = f"execution.{one.state}"
+            if event != COMPLETED or not in_brief:
+                self._observer.emit(event, **one.told())
         self._on_recorded(recorded)
         return {one.id for one in recorded}
 

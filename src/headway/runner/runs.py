@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from headway.domain.execution import Execution
 from headway.observe import Observer, told
 from headway.runner.in_turn import InTurn
-from headway.runner.job_runner import run_execution
-from headway.runner.state import RunnerEnv, RunnerState
+from headway.runner.state import RunnerEnv
+from headway.runner.workflow import run_claimed
+from headway.workflow import FAILURES
 
 
 class Runs:
@@ -46,9 +47,9 @@ class Runs:
         env, execution = started
         handed_in = False
         try:
-            await run_execution(env, RunnerState(execution.id, execution))
+            await run_claimed(execution, env)
             handed_in = True
-        except Exception as error:
+        except FAILURES as error:
             self._observer.emit("loop.failed", loop="worker", error=told(error))
         finally:
             if not handed_in:

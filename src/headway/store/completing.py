@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Text, bindparam, text
+from sqlalchemy import BigInteger, Text, TextualSelect, bindparam, text
 
 from headway.domain.execution import Ended, ExecutionState, Outcome
+from headway.domain.work_queue import Source
 from headway.store.step_rows import steps_to_json
 from headway.store.tables import execution, execution_history
 from headway.store.transaction import Transaction
@@ -21,7 +22,7 @@ class Completed(NamedTuple):
     """A run that completed, and which successes of its parents it had seen."""
 
     ended: Ended
-    parents_seen: str | None
+    parents_seen: str | None = None
 
 
 _TOLD = (
@@ -48,40 +49,56 @@ _LIVE, _OLD = execution.name, execution_history.name
 
 # Locked in the order of ids before any is touched, as everywhere. One whose id is in the history
 # already, because somebody has edited it, is left to those who give it another.
-_COMPLETE = (
-    text(
-        f"""
-        WITH given AS (
-            SELECT * FROM unnest(
-                :ids, :outputs, :steps
-            ) AS given (id, output, steps)
-        ), locked AS MATERIALIZED (
-            SELECT id FROM {_LIVE}
-            WHERE id = ANY (:ids) AND owner = :owner
-            AND state = '{ExecutionState.IN_PROGRESS}'
-            AND NOT EXISTS (SELECT FROM {_OLD} WHERE {_OLD}.id = {_LIVE}.id)
-            ORDER BY {_LIVE}.id FOR UPDATE
-        ), gone AS (
-            DELETE FROM {_LIVE} WHERE id = ANY (ARRAY(SELECT id FROM locked)) RETURNING *
-        ), written AS (
-            INSERT INTO {_OLD} ({", ".join(_WRITTEN)})
-            SELECT {", ".join(_WRITTEN.values())} FROM gone JOIN given USING (id)
+_COMPLETING = f"""
+    WITH given AS (
+        SELECT * FROM unnest(
+            :ids, :outputs, :steps
+        ) AS given (id, output, steps)
+    ), locked AS MATERIALIZED (
+        SELECT id FROM {_LIVE}
+        WHERE id = ANY (:ids) AND owner = :owner
+        AND state = '{ExecutionState.IN_PROGRESS}'
+        AND NOT EXISTS (SELECT FROM {_OLD} WHERE {_OLD}.id = {_LIVE}.id)
+        ORDER BY {_LIVE}.id FOR UPDATE
+    ), gone AS (
+        DELETE FROM {_LIVE} WHERE id = ANY (ARRAY(SELECT id FROM locked)) RETURNING *
+    ), written AS (
+        INSERT INTO {_OLD} ({", ".join(_WRITTEN)})
+        SELECT {", ".join(_WRITTEN.values())} FROM gone JOIN given USING (id)
+    )
+    SELECT {", ".join(_TOLD)}, NULL AS others FROM gone"""
+
+# Where nobody asks for more, runs without a manifest are but their ids, all in one row.
+_IDS_ALONE = f"""
+    WHERE manifest_id IS NOT NULL
+    UNION ALL SELECT {", ".join(["NULL"] * len(_TOLD))}, array_agg(id) FROM gone
+    WHERE manifest_id IS NULL"""
+
+
+def _completing(statement: str) -> TextualSelect:
+    return (
+        text(statement)
+        .bindparams(
+            bindparam("ids", type_=Listed(BigInteger())),
+            bindparam("outputs", type_=Listed(Text())),
+            bindparam("steps", type_=Listed(Text())),
+            bindparam("now", type_=Instant),
         )
-        SELECT {", ".join(_TOLD)} FROM gone ORDER BY id
-        """
+        .columns(*(execution.c[name] for name in _TOLD))
     )
-    .bindparams(
-        bindparam("ids", type_=Listed(BigInteger())),
-        bindparam("outputs", type_=Listed(Text())),
-        bindparam("steps", type_=Listed(Text())),
-        bindparam("now", type_=Instant),
-    )
-    .columns(*(execution.c[name] for name in _TOLD))
-)
 
 
-def complete(tx: Transaction, owner: str, returned: Mapping[int, Outcome]) -> list[Completed]:
-    """End those of *owner*'s executions that have *returned*; returns those that were still so."""
+_IN_FULL = _completing(f"{_COMPLETING} ORDER BY id")
+_IN_BRIEF = _completing(_COMPLETING + _IDS_ALONE)
+
+
+def complete(
+    tx: Transaction, owner: str, returned: Mapping[int, Outcome], *, in_brief: bool = False
+) -> list[Completed]:
+    """End those of *owner*'s executions that have *returned*; returns those that were still so.
+
+    *in_brief*, of a run without a manifest nothing is told but its id and that it completed.
+    """
     ids = sorted(returned)
     given = {
         "ids": ids,
@@ -90,12 +107,15 @@ def complete(tx: Transaction, owner: str, returned: Mapping[int, Outcome]) -> li
         "owner": owner,
         "now": tx.now,
     }
-    rows = tx.ask(_COMPLETE, given)
-    return [_completed(row, tx.now) for row in rows]
+    rows = tx.ask(_IN_BRIEF if in_brief else _IN_FULL, given)
+    told = [_completed(row, tx.now) for row in rows if row[0] is not None]
+    others = (key for *_, keys in rows for key in keys or ())
+    return [*told, *(_brief(key, tx.now) for key in others)]
 
 
 def _completed(row: Any, now: datetime) -> Completed:
-    key, manifest_id, external_id, group, workflow, source, scheduled_for, started_at, seen = row
+    key, manifest_id, external_id, group, workflow, source, scheduled_for, *rest = row
+    started_at, seen, _ = rest
     ended = Ended(
         key,
         manifest_id,
@@ -109,6 +129,11 @@ def _completed(row: Any, now: datetime) -> Completed:
         ExecutionState.COMPLETED,
     )
     return Completed(ended, seen)
+
+
+def _brief(key: int, now: datetime) -> Completed:
+    completed = ExecutionState.COMPLETED
+    return Completed(Ended(key, None, None, None, "", Source.AD_HOC, None, None, now, completed))
 
 
 def _steps(outcome: Outcome) -> str | None:

@@ -13,7 +13,8 @@ from headway.domain.dispatching import KEPT_READY, NOTHING_READY, Limits
 from headway.domain.front import Front
 from headway.domain.routing import Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
-from headway.store.dispatchable import look
+from headway.store.dispatchable import Look
+from headway.store.executions import oldest_live
 from headway.store.onward import look_onward
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
@@ -92,22 +93,24 @@ def _read(
     most: int,
     front: Front | None = None,
 ) -> Page:
-    if front and front.is_good(monotonic()) and not is_over(front.next_at, tx.now):
-        entries = look_onward(tx, front, settings.max_queued_jobs_per_cycle, most, taken)
+    per_group, aged_before = settings.max_queued_jobs_per_cycle, tx.now - settings.starvation_after
+    if front is None:
+        look = Look(tx, per_group, most, taken, aged_before)
+        entries = look.entries(settings.exclude_from_max_active_jobs)
+        return Page(entries, len(entries) >= most, look.next_at)
+    if front.is_good(monotonic()) and not is_over(front.next_at, tx.now):
+        entries = look_onward(tx, front, per_group, most, taken)
         if len(entries) >= most:
             return Page(entries, True, front.next_at)
-    found = look(
-        tx,
-        settings.max_queued_jobs_per_cycle,
-        most,
-        settings.exclude_from_max_active_jobs,
-        taken,
-        tx.now - settings.starvation_after,
-    )
-    if front:
-        front.keep(found.lanes, found.next_at, found.took, monotonic())
-        front.go_on(found.entries)
-    return Page(found.entries, len(found.entries) >= most, found.next_at)
+    live_from = oldest_live(tx) if front.looks_ahead else 0
+    look = Look(tx, per_group, most, taken, aged_before, live_from)
+    front.keep(look.every_head, look.next_at, look.took, live_from, monotonic())
+    # Where the lanes begin is known now: what stands before that need not be passed once more.
+    entries = [] if look.hurries else look_onward(tx, front, per_group, most, taken)
+    if len(entries) < most:
+        entries = look.entries()
+        front.go_on(entries)
+    return Page(entries, len(entries) >= most, look.next_at)
 
 
 def is_over(moment: datetime | None, now: datetime) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     Select,
@@ -38,47 +38,8 @@ def dispatchable(
     taken: Sequence[Share] | None = None,
     aged_before: datetime | None = None,
 ) -> list[WorkQueueEntry]:
-    """The entries that may be dispatched now, as :func:`look` finds them."""
-    return look(tx, per_group, in_total, excluded, taken, aged_before).entries
-
-
-class Found(NamedTuple):
-    """What one look has found, best first, when the first of what counts as delayed is due, and
-    the first lanes of all groups, unless there are too many, which took so long to find."""
-
-    entries: list[WorkQueueEntry]
-    next_at: datetime | None
-    lanes: Sequence[Lane]
-    took: timedelta
-
-
-def look(
-    tx: Transaction,
-    per_group: int | None,
-    in_total: int,
-    excluded: Collection[str] = (),
-    taken: Sequence[Share] | None = None,
-    aged_before: datetime | None = None,
-) -> Found:
-    """The entries that may be dispatched now, best first, at most *per_group* of each group.
-
-    Everything that would refuse an entry is asked before any limit, so that a page full of
-    entries that cannot run never hides one that can: of a capped group come as many as it has
-    room for and one more, and what is *excluded* from the global limit comes whatever its place.
-    With *taken*, only entries in these shares come: nobody is there to run the others. The oldest
-    of those that might have run since *aged_before* come as well.
-    """
-    one = _Look(tx, per_group, in_total, taken, aged_before)
-    ahead = one.best_of(one.heads, excluded) if excluded else []
-    ahead += one.oldest()
-    best, unripe = one.best(), one.unripe()
-    if unripe:
-        best = sorted(best + unripe, key=dispatch_order)
-    entries = one_per_manifest(ahead + best)[:in_total]
-    kept_out = one.kept_out(in_total - len(entries))
-    if ahead or kept_out:
-        entries = sorted(one_per_manifest(entries + kept_out), key=dispatch_order)
-    return Found(entries, one.next_at, one.every_head, one.took)
+    """The entries that may be dispatched now, as a :class:`Look` finds them."""
+    return Look(tx, per_group, in_total, taken, aged_before).entries(excluded)
 
 
 def _limited_to(workflows: frozenset[str], taken: Sequence[Share] | None) -> Sequence[Share]:
@@ -87,8 +48,16 @@ def _limited_to(workflows: frozenset[str], taken: Sequence[Share] | None) -> Seq
     return [replace(share, workflows=share.workflows & workflows) for share in taken]
 
 
-class _Look:
-    """One look at the queue: the lanes as they are now, and what may run of each."""
+class Look:
+    """One look at the queue: the lanes as they are now, and what may run of each.
+
+    At most *per_group* entries of each group come. With *taken*, only entries in these shares do:
+    nobody is there to run the others. The oldest of those that might have run since *aged_before*
+    come as well. No live execution has an id below *live_from*.
+
+    ``heads`` are the best lanes of groups, which PostgreSQL ``took`` so long to find; the first of
+    what counts as delayed is due at ``next_at``.
+    """
 
     def __init__(
         self,
@@ -97,6 +66,7 @@ class _Look:
         in_total: int,
         taken: Sequence[Share] | None,
         aged_before: datetime | None,
+        live_from: int = 0,
     ) -> None:
         self._tx = tx
         self._per_group = in_total if per_group is None else per_group
@@ -104,7 +74,8 @@ class _Look:
         self._taken = taken
         self._aged_before = aged_before
         self._cut: list[WorkQueueEntry] = []
-        found = lanes(tx, 2 * in_total, aged_before, 2 * self._aged_wanted)
+        self._live_from = live_from
+        found = lanes(tx, 2 * in_total, aged_before, 2 * self._aged_wanted, live_from)
         self.heads, self._aged, self.next_at, self.took = found
         self._all_heads = len(self.heads) < 2 * in_total
         self._all_aged = len(self._aged) < 2 * self._aged_wanted
@@ -115,6 +86,33 @@ class _Look:
         return self.heads if self._all_heads else ()
 
     @property
+    def hurries(self) -> bool:
+        """Whether something goes ahead of its lane: it has waited for too long, or was delayed."""
+        return bool(self._aged) or self._is_ripe()
+
+    def entries(self, excluded: Collection[str] = ()) -> list[WorkQueueEntry]:
+        """The entries that may be dispatched now, best first.
+
+        Everything that would refuse an entry is asked before any limit, so that a page full of
+        entries that cannot run never hides one that can: of a capped group come as many as it has
+        room for and one more, and what is *excluded* from the global limit comes whatever its
+        place.
+        """
+        ahead = self.best_of(self.heads, excluded) if excluded else []
+        ahead += self.oldest()
+        best, unripe = self.best(), self.unripe()
+        if unripe:
+            best = sorted(best + unripe, key=dispatch_order)
+        entries = one_per_manifest(ahead + best)[: self._wanted]
+        kept_out = self.kept_out(self._wanted - len(entries))
+        if ahead or kept_out:
+            entries = sorted(one_per_manifest(entries + kept_out), key=dispatch_order)
+        return entries
+
+    def _is_ripe(self) -> bool:
+        return self.next_at is not None and self.next_at <= self._tx.now
+
+    @property
     def _aged_wanted(self) -> int:
         return max(1, self._wanted // AGED_SHARE)
 
@@ -123,7 +121,7 @@ class _Look:
         found = self.best_of(self.heads)
         if len(found) < self._wanted and not self._all_heads:
             # So many groups whose entries cannot run hide nobody either.
-            self.heads = lanes(self._tx, None, None, None).heads
+            self.heads = lanes(self._tx, None, None, None, self._live_from).heads
             self._all_heads = True
             found = self.best_of(self.heads)
         return found
@@ -151,7 +149,7 @@ class _Look:
         """The oldest that might have run all the time since then."""
         found = self._oldest_of(self._aged)
         if len(found) < self._aged_wanted and not self._all_aged:
-            self._aged = lanes(self._tx, 0, self._aged_before, None).aged
+            self._aged = lanes(self._tx, 0, self._aged_before, None, self._live_from).aged
             self._all_aged = True
             found = self._oldest_of(self._aged)
         return found
@@ -169,7 +167,7 @@ class _Look:
 
     def unripe(self) -> list[WorkQueueEntry]:
         """What is due although it still counts as delayed; the dispatcher clears most of it."""
-        if self.next_at is None or self.next_at > self._tx.now:
+        if not self._is_ripe():
             return []
         statement = _unripe(draft_for(self._tx), _hashable(self._taken))
         asked = {"now": self._tx.now, "limit": self._wanted}

@@ -31,6 +31,7 @@ from headway.store.folding import (
 )
 from headway.store.tables import work_queue
 from headway.store.transaction import (
+    Draft,
     Transaction,
     among,
     draft_for,
@@ -145,6 +146,12 @@ def _fold_on_sqlite(
     return created
 
 
+def folding_of(draft: Draft, first_steps: Mapping[str, str]) -> Any:
+    """The statement behind :func:`dispatch_each` where some start at once and none goes elsewhere,
+    with the first step of each workflow."""
+    return fold_entries(draft, (), tuple(sorted(first_steps.items())))
+
+
 def _folding(
     tx: Transaction, entry_ids: Sequence[int], elsewhere: Mapping[int, str], start: Start | None
 ) -> tuple[Any, dict[str, Any]]:
@@ -155,6 +162,8 @@ def _folding(
         given[f"sent_{place}"] = sorted(key for key, sent in elsewhere.items() if sent == name)
     if start is None:
         return fold_entries(draft_for(tx), names, None), given
-    steps = tuple(sorted(start.first_steps.items()))
     given |= {"starting": sorted(start.entry_ids), "owner": start.owner}
+    if not names:
+        return folding_of(draft_for(tx), start.first_steps), given
+    steps = tuple(sorted(start.first_steps.items()))
     return fold_entries(draft_for(tx), names, steps), given

@@ -20,8 +20,8 @@ PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
 IS_LOCAL = execution.c.task_server == word(LOCAL)
 
-
 Steps = Mapping[str, str]
+NOTHING_LIVES = 2**63 - 1  # greater than any id
 
 
 _KINDS = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
@@ -39,6 +39,15 @@ def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0)
     drawn under the dispatcher's lock, so what comes later has a greater one.
     """
     return Active.counted(tx.ask(COUNTED, {"live_from": live_from}), excluded)
+
+
+_OLDEST = select(func.min(execution.c.id).label("oldest"))
+
+
+def oldest_live(tx: Transaction) -> int:
+    """The id that nothing live is below; under the dispatcher's lock nothing will be either."""
+    [row] = tx.ask(_OLDEST)
+    return NOTHING_LIVES if row.oldest is None else int(row.oldest)
 
 
 def claim_pending(
@@ -90,6 +99,12 @@ def hold_to_claim(tx: Transaction, owner: str) -> bool:
 def hold_to_start(tx: Transaction, owner: str) -> bool:
     """Hold *owner*'s lease if nothing waits to be claimed, which would have to come first."""
     return leases.hold(tx, owner, only_if=NOBODY_WAITS)
+
+
+def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
+    """Whether anything has waited for its worker since before *dispatched_before*."""
+    waiting = select(execution.c.id).where(PENDING, execution.c.dispatched_at < dispatched_before)
+    return tx.connection.execute(waiting.limit(1)).first() is not None
 
 
 def claim_one(

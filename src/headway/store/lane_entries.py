@@ -42,6 +42,11 @@ def onward_from(
     return _fetch(tx, taken, chosen, limit, _Part(onward=True))
 
 
+def first_of(draft: Draft, taken: tuple[Share, ...], grouped: bool) -> Select[Any]:
+    """The statement behind :func:`first_of_lanes`, for lanes of groups or for what has none."""
+    return _first_of(draft, taken, grouped, _Part())
+
+
 class _Part(NamedTuple):
     """Which part of a group is meant: all of it, or of one lane what is old or comes next."""
 

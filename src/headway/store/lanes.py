@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     ColumnElement,
     CompoundSelect,
     Integer,
@@ -51,16 +52,21 @@ ahead = work_queue.alias("ahead")
 
 
 def lanes(
-    tx: Transaction, limit: int | None, aged_before: datetime | None, aged_limit: int | None
+    tx: Transaction,
+    limit: int | None,
+    aged_before: datetime | None,
+    aged_limit: int | None,
+    live_from: int = 0,
 ) -> Lanes:
     """The best lane of each group in the order of dispatch, full groups last; and the oldest.
 
     Those are lanes of groups that have been neither full nor disabled since *aged_before*, and
-    whose first entry was queued before that.
+    whose first entry was queued before that. No live execution has an id below *live_from*.
     """
-    parts = _statement(draft_for(tx), limit is None, aged_before is None, aged_limit is None)
+    parts = lanes_of(draft_for(tx), limit is None, aged_before is None, aged_limit is None)
     asked = {"limit": limit, "aged_before": aged_before, "aged_limit": aged_limit}
-    given = {name: value for name, value in asked.items() if value is not None} | {"now": tx.now}
+    given = {name: value for name, value in asked.items() if value is not None}
+    given |= {"now": tx.now, "live_from": live_from}
     rows = tx.ask(parts, given)
     best = [_lane(row) for row in rows if row.kind == HEADS]
     oldest = [_lane(row) for row in rows if row.kind == AGED]
@@ -73,9 +79,10 @@ def lanes(
 
 
 @cache
-def _statement(
+def lanes_of(
     draft: Draft, every_head: bool, nobody_ages: bool, all_aged: bool
 ) -> CompoundSelect[Any]:
+    """The statement behind :func:`lanes`, with or without its limits."""
     known = _with_groups(walk(draft))
     heads = (
         select(literal_column(f"'{HEADS}'").label("kind"), *known.c)
@@ -165,6 +172,7 @@ def _with_groups(walked: CTE) -> Any:
     """The lanes of groups that are not disabled, with what their caps leave free."""
     active = (
         select(execution.c.group_id, func.count().label("active"))
+        .where(execution.c.id >= bindparam("live_from", type_=BigInteger))
         .group_by(execution.c.group_id)
         .subquery("active")
     )

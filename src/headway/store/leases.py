@@ -15,7 +15,6 @@ one whole lease. A gap is more than half a lease: after a shorter outage nobody'
 since the latest renewal before it is at most a beat old.
 """
 
-import json
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -58,10 +57,8 @@ def register(tx: Transaction, process: ServerProcess, lease: timedelta) -> None:
             id=process.id,
             host=process.host,
             pid=process.pid,
-            roles=json.dumps(sorted(process.roles)),
-            workflows=json.dumps(sorted(process.workflows)),
             slots=process.slots,
-            routes=process.routing.to_json(),
+            **process.said(),
             started_at=now,
             renewed_at=now,
             expires_at=from_now(tx, lease),
@@ -92,15 +89,14 @@ def hold(tx: Transaction, server_id: str, only_if: ColumnElement[bool] | None = 
     A statement of its own before the claim: a snapshot taken with the lock would be older than it.
     Where it is asked *only_if* something is the case, False also says that it is not.
     """
-    own = _holding(tx.on_postgresql, tx.ticking, only_if)
+    own = holding(tx.on_postgresql, tx.ticking, only_if)
     held = tx.ask(own, {"id": server_id, "now": tx.now})
     return any(row.wanted for row in held)
 
 
 @cache
-def _holding(
-    on_postgresql: bool, ticking: bool, only_if: ColumnElement[bool] | None
-) -> Select[Any]:
+def holding(on_postgresql: bool, ticking: bool, only_if: ColumnElement[bool] | None) -> Select[Any]:
+    """The statement behind :func:`hold`."""
     columns: list[ColumnElement[Any]] = [(true() if only_if is None else only_if).label("wanted")]
     if on_postgresql:
         limit = func.set_config("idle_in_transaction_session_timeout", STOPPED_CLAIM_ENDS, True)

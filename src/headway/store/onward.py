@@ -30,6 +30,8 @@ def look_onward(
 ) -> list[WorkQueueEntry]:
     """Up to *wanted* entries of the lanes that *front* remembers, best first; fewer mean nothing:
     there may be more elsewhere."""
+    if not front.lanes:
+        return []
     lanes = _with_room(tx, front)
     most = wanted if per_group is None else per_group
     search = Search(

@@ -50,10 +50,16 @@ BACKOFF = RetryPolicy()
 
 
 def finish(
-    tx: Transaction, owner: str, outcomes: Mapping[int, Outcome], backoff: RetryPolicy = BACKOFF
+    tx: Transaction,
+    owner: str,
+    outcomes: Mapping[int, Outcome],
+    backoff: RetryPolicy = BACKOFF,
+    *,
+    in_brief: bool = False,
 ) -> list[Ended]:
-    """Record how *owner*'s executions ended; returns those that were still *owner*'s."""
-    completed = _complete(tx, owner, outcomes) if tx.on_postgresql else []
+    """Record how *owner*'s executions ended; returns those that were still *owner*'s, *in_brief* of
+    one that completed and has no manifest nothing but that."""
+    completed = _complete(tx, owner, outcomes, in_brief) if tx.on_postgresql else []
     done = {one.id for one in completed}
     others = {key: outcomes[key] for key in outcomes if key not in done}
     if not others:
@@ -63,7 +69,9 @@ def finish(
     return sorted(completed + ended, key=lambda one: one.id)
 
 
-def _complete(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> list[Ended]:
+def _complete(
+    tx: Transaction, owner: str, outcomes: Mapping[int, Outcome], in_brief: bool
+) -> list[Ended]:
     """End those that returned and leave nothing behind for a person."""
     returned = {
         key: one
@@ -74,7 +82,7 @@ def _complete(tx: Transaction, owner: str, outcomes: Mapping[int, Outcome]) -> l
         return []
     if len(returned) < len(outcomes):
         _lock(tx, outcomes)
-    completed = complete(tx, owner, returned)
+    completed = complete(tx, owner, returned, in_brief=in_brief)
     of_manifests = [(one.ended.manifest_id, one) for one in completed if one.ended.manifest_id]
     if of_manifests:
         settle_ended(tx, [(key, one.ended) for key, one in of_manifests])
@@ -139,12 +147,6 @@ def cancel_pending(tx: Transaction, chosen: ColumnElement[bool], reason: str) ->
         return Outcome(ExecutionState.CANCELLED, failure)
 
     return _end(tx, and_(PENDING, chosen), cancelled)
-
-
-def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
-    """Whether anything has waited for its worker since before *dispatched_before*."""
-    waiting = select(execution.c.id).where(PENDING, execution.c.dispatched_at < dispatched_before)
-    return tx.connection.execute(waiting.limit(1)).first() is not None
 
 
 def fail_stale_pending(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, exists, or_, select
 
@@ -32,6 +32,14 @@ class ServerProcess:
     workflows: Collection[str]
     slots: int
     routing: Routing = field(default_factory=Routing)
+
+    def said(self) -> dict[str, str]:
+        """What its row says of it as text: its roles, the workflows it knows, what goes where."""
+        return {
+            "roles": json.dumps(sorted(self.roles)),
+            "workflows": json.dumps(sorted(self.workflows)),
+            "routes": self.routing.to_json(),
+        }
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,29 @@ def claimed_since(tx: Transaction, moment: datetime) -> bool:
     return bool(tx.connection.execute(select(or_(live, ended))).scalar_one())
 
 
-_LIVING = select(
+LIVING = select(
     server.c.id, server.c.slots, server.c.roles, server.c.workflows, server.c.routes
 ).where(server.c.expires_at > bindparam("now"))
 
 
+class _Row(NamedTuple):
+    """What is read of a process, in the order of ``LIVING``."""
+
+    id: str
+    slots: int
+    roles: str
+    workflows: str
+    routes: str
+
+
 def living_workers(tx: Transaction) -> Workers:
     """The slots of every worker whose row has not expired, and what they take."""
-    return _all_in(tuple(tx.ask(_LIVING, {"now": tx.now})))
+    return _all_in(tuple(tx.ask(LIVING, {"now": tx.now})))
+
+
+def workers_of(process: ServerProcess) -> Workers:
+    """What *process* can do as long as it is the only one."""
+    return _all_in((_Row(process.id, process.slots, **process.said()),))
 
 
 # Asked in every cycle, and the same for as long as nobody comes or goes.

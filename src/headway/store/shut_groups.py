@@ -18,11 +18,12 @@ from headway.store.types import Instant
 def note_shut_groups(tx: Transaction, at_most_every: timedelta) -> int:
     """Note the groups that are full or disabled now, unless that was noted a little while ago."""
     moments = {"now": tx.now, "noted_before": tx.now - at_most_every}
-    return len(tx.ask(_note(draft_for(tx)), moments))
+    return len(tx.ask(noting(draft_for(tx)), moments))
 
 
 @cache
-def _note(draft: Draft) -> Any:
+def noting(draft: Draft) -> Any:
+    """The statement behind :func:`note_shut_groups`."""
     active = (
         select(execution.c.group_id, func.count().label("active"))
         .group_by(execution.c.group_id)

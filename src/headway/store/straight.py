@@ -44,6 +44,15 @@ def ask_one(connection: Connection, statement: Any, given: Mapping[str, Any] = N
     return row
 
 
+def write_down(statement: Any) -> None:
+    """Put *statement* together now, and not when it is first sent.
+
+    >>> from sqlalchemy import text
+    >>> write_down(text("SELECT 1 AS one").columns())
+    """
+    _written(statement)
+
+
 def _can_go_straight(connection: Connection) -> bool:
     if connection.dialect.driver != "psycopg":
         return False
@@ -82,7 +91,7 @@ class _Written:
         driver: Any = connection.connection.driver_connection
         cursor = connection.dialect.loaded_dbapi.RawCursor(driver)
         try:
-            cursor.execute(self._text, values)
+            cursor.execute(self._text, values, binary=True)
             rows = cursor.fetchall() if cursor.description else ()
         except connection.dialect.loaded_dbapi.Error as error:
             # What it means, and which connections are gone with it, is as for any other statement.

@@ -29,8 +29,10 @@ def no_fence() -> None:
     """A zombie's result is believed, though its work was given to somebody else."""
     finish = outcomes.finish
 
-    def unfenced(tx: Any, owner: str, ended: Mapping[int, Outcome], backoff: Any = None) -> Any:
-        recorded = finish(tx, owner, ended, backoff or RetryPolicy())
+    def unfenced(
+        tx: Any, owner: str, ended: Mapping[int, Outcome], backoff: Any = None, **how: Any
+    ) -> Any:
+        recorded = finish(tx, owner, ended, backoff or RetryPolicy(), **how)
         late = ended.keys() - {one.id for one in recorded}
         believe_the_lost(tx, [key for key in late if ended[key].state is ExecutionState.COMPLETED])
         return recorded
