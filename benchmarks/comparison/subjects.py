@@ -9,7 +9,7 @@ SOFTWARE = (HEADWAY, "pgqueuer", "procrastinate", "apscheduler")
 GROUPS = 10
 MANY, FEW = 500, 100
 # headway's workers: a batch is dispatched while the one before it is recorded.
-AT_ONCE = 2000
+AT_ONCE = 4000
 
 
 @dataclass(frozen=True)

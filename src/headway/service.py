@@ -208,7 +208,8 @@ class Service:
             yield Loop("orphans", lambda: self._turns.end_orphans(orphans), observer)
         if self.store.on_postgresql:
             yield Loop("listener", self._listen, observer)
-        yield Loop("pulse", self._take_pulse, observer)
+        # Everybody begins with a look of its own.
+        yield Loop("pulse", self._take_pulse, observer, after=self._pulse_pause())
 
     def _housekeeping(self, name: str, turn: Turn) -> Loop:
         """What a process that starts leaves until its first jobs are under way."""

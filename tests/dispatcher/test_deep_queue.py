@@ -13,6 +13,7 @@ from headway.config import Settings
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.observe import Observer
 from headway.servers.local import LocalServer
+from headway.store.dispatch_page import MOST_IN_ONE_CYCLE
 from headway.store.engine import Store
 from headway.store.tables import work_queue
 from tests.builders import eventually
@@ -71,7 +72,7 @@ def test_no_statement_of_a_cycle_reads_the_queue_whole(deep: Store) -> None:
     dispatched = len(cycle(deep, None).dispatched)
 
     after = entries_read(deep)
-    assert dispatched == 1000
+    assert dispatched == MOST_IN_ONE_CYCLE
     assert after[0] == before[0], "a sequential scan"
     assert after[1] - before[1] <= 2 * GROUPS + 15 * dispatched
 

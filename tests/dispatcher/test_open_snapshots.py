@@ -198,3 +198,45 @@ def test_what_was_dispatched_while_a_snapshot_is_open_is_passed_once(
         front.count_from(executions.count_active(tx, ()).oldest)
     onward = look()
     assert onward < whole / 5
+
+
+def test_whoever_begins_beside_an_open_snapshot_passes_what_is_gone_less_often(
+    scene: Scene, held: None, moment: list[float]
+) -> None:
+    with scene.store.writing() as tx:
+        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
+    end_all(scene)
+    entries = scene.enqueue(*jobs(10 * PAGE))
+    settings = Settings(max_active_jobs=PAGE)
+
+    def first_look(front: Front | None) -> tuple[int, list[int]]:
+        read = blocks_of(scene)
+        with scene.store.leading(Lock.DISPATCH) as tx:
+            assert tx is not None
+            page = read_page(tx, settings, None, (), front=front)
+            assert executions.count_active(tx, (), front.live_from if front else 0).total == 0
+        return read(), [one.id for one in page.entries]
+
+    plain, found = first_look(None)
+    ahead, found_ahead = first_look(Front())
+    assert found_ahead == found == entries[: len(found)]
+    assert ahead < 0.7 * plain
+
+
+def test_what_starts_where_nothing_lived_is_counted_in_the_next_cycle(
+    scene: Scene, moment: list[float]
+) -> None:
+    scene.enqueue(*jobs(10 * PAGE))
+    dispatcher = a_dispatcher(scene)
+    assert len(dispatcher.run_once().dispatched) == PAGE
+    assert dispatcher.run_once().dispatched == ()
+
+
+def test_what_others_start_where_nothing_lived_is_counted_too(
+    scene: Scene, moment: list[float]
+) -> None:
+    scene.enqueue(*jobs(10 * PAGE))
+    looking, other = a_dispatcher(scene), a_dispatcher(scene)
+    dispatched(scene, looking)
+    assert len(other.run_once().dispatched) == PAGE
+    assert looking.run_once().dispatched == ()

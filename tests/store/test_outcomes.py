@@ -274,3 +274,25 @@ def test_what_is_handed_back_after_its_manifest_was_removed_ends_as_cancelled(
     assert (gone["status"], gone["ended_at"]) == ("cancelled", later)
     assert gone["ended_reason"] == "the manifest is no longer declared"
     assert (waiting["status"], waiting["ended_at"]) == ("queued", None)
+
+
+def test_in_brief_the_same_is_recorded_and_of_no_manifest_only_the_end_is_told(
+    store: Store,
+) -> None:
+    declare(store, "extract")
+    queue(store)
+    alone = [queue_ad_hoc(store) for _ in range(2)]
+    with store.writing() as tx:
+        work_queue.dispatch(tx, [row["id"] for row in rows_of(store, queue_table)])
+        claimed = executions.claim_pending(tx, ME, 10, ["extract", "ad-hoc", "work"])
+    ends = {one.id: COMPLETED for one in claimed}
+    assert len(ends) == 3
+    with store.writing() as tx:
+        ended = outcomes.finish(tx, ME, ends, in_brief=True)
+        again = outcomes.finish(tx, ME, ends, in_brief=True)
+    assert {(one.id, one.state) for one in ended} == {(key, COMPLETED.state) for key in ends}
+    assert again == []
+    assert [one.external_id for one in ended if one.manifest_id] == ["extract"]
+    assert {row["entry_id"] for row in rows_of(store, execution_history)} >= set(alone)
+    assert rows_of(store, execution) == []
+    assert state_of(store).success_seq == 1

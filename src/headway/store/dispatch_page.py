@@ -19,7 +19,7 @@ from headway.store.onward import look_onward
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
 
-MOST_IN_ONE_CYCLE = 1000
+MOST_IN_ONE_CYCLE = 2000
 
 # Read beyond what could start at all, so that a cycle can say why these do not.
 BEYOND = 20
