@@ -214,7 +214,7 @@ def test_whoever_begins_beside_an_open_snapshot_passes_what_is_gone_less_often(
         with scene.store.leading(Lock.DISPATCH) as tx:
             assert tx is not None
             page = read_page(tx, settings, None, (), front=front)
-            assert executions.count_active(tx, (), front.live_from if front else 0).total == 0
+            assert executions.count_active(tx, (), page.live_from).total == 0
         return read(), [one.id for one in page.entries]
 
     plain, found = first_look(None)

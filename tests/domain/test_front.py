@@ -72,11 +72,13 @@ def test_live_executions_are_counted_from_the_oldest_as_long_as_the_front_is_rem
     assert not front.is_good(1.0)
 
 
-def test_where_nothing_lives_nothing_is_left_out_of_the_next_count() -> None:
+def test_where_nothing_lived_everything_is_counted() -> None:
     front = Front()
-    front.keep([LANE], None, DEAR, 2**63 - 1, 0.0)
-    front.count_from(None)
+    front.keep([LANE], None, DEAR, None, 0.0)
     assert front.live_from == 0
+    front.count_from(90)
+    front.count_from(None)
+    assert front.live_from == 90
 
 
 def test_whoever_has_not_looked_yet_looks_ahead() -> None:

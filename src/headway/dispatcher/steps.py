@@ -38,7 +38,11 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
         resting = resting_until(page.entries, env.tx.now)
     awake = [entry for entry in page.entries if entry.resting not in resting]
     return replace(
-        state, entries=tuple(env.task_servers.routed(awake)), full=page.full, next_at=page.next_at
+        state,
+        entries=tuple(env.task_servers.routed(awake)),
+        full=page.full,
+        next_at=page.next_at,
+        live_from=page.live_from,
     )
 
 
@@ -55,7 +59,7 @@ def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchSt
     if env.seen:
         return replace(state, active=env.seen.active)
     excluded = env.settings.exclude_from_max_active_jobs
-    active = executions.count_active(env.tx, excluded, env.front.live_from)
+    active = executions.count_active(env.tx, excluded, state.live_from)
     env.front.count_from(active.oldest)
     return replace(state, active=active)
 
@@ -118,7 +122,8 @@ def _admit_others(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """Let those whom the limits kept out have what is free now that others were refused."""
     decided = [one for one in state.admissions if one.verdict in (Verdict.DISPATCH, Verdict.FAIL)]
     ids = {one.entry.id for one in decided}
-    others = replace(state, entries=tuple(one for one in state.entries if one.id not in ids))
-    now = replace(env, seen=None)  # those that were dispatched count as well
+    left = tuple(one for one in state.entries if one.id not in ids)
+    # Those that were dispatched count as well.
+    others, now = replace(state, entries=left, live_from=0), replace(env, seen=None)
     again = apply_capacity_limits(load_dispatch_capacity(others, now), now)
     return replace(again, entries=state.entries, admissions=(*decided, *again.admissions))

@@ -42,11 +42,12 @@ class DispatchEnv:
 @dataclass(frozen=True)
 class DispatchState:
     """What one cycle has found out so far; ``full`` if there may be more than its entries, and
-    when what is delayed is due."""
+    when what is delayed is due. Before it dispatches, nothing lives below ``live_from``."""
 
     entries: tuple[WorkQueueEntry, ...] = ()
     full: bool = False
     next_at: datetime | None = None
+    live_from: int = 0
     active: Active = field(default_factory=lambda: Active(0, {}))
     admissions: tuple[Admission, ...] = ()
     dispatched: Mapping[int, int] = field(default_factory=dict)

@@ -50,17 +50,18 @@ class Front:
         lanes: Sequence[Lane],
         next_at: datetime | None,
         took: timedelta,
-        live_from: int,
+        oldest: int | None,
         now: float,
     ) -> None:
         """Remember what a whole look has found, if the database *took* so long that it is worth it.
 
-        *now* is the moment, in seconds of any clock.
+        *oldest* is the oldest live execution, if one lives; *now* is the moment, in seconds of any
+        clock.
         """
         self.forget()
         self.looks_ahead = took >= DEAR
         if self.looks_ahead:
-            self.lanes, self.next_at, self.live_from = lanes, next_at, live_from
+            self.lanes, self.next_at, self.live_from = lanes, next_at, oldest or 0
             self._until = now + min(LONGEST, WORTH * took).total_seconds()
 
     def forget(self) -> None:
@@ -74,7 +75,8 @@ class Front:
 
     def count_from(self, oldest: int | None) -> None:
         """Count next time from the *oldest* live execution on, if there was one."""
-        self.live_from = oldest if self.lanes and oldest is not None else 0
+        if self.lanes and oldest is not None:
+            self.live_from = oldest
 
 
 def begun_at(lanes: Sequence[Lane], found: Iterable[WorkQueueEntry]) -> list[Lane]:

@@ -14,7 +14,7 @@ from headway.domain.front import Front
 from headway.domain.routing import Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store.dispatchable import Look
-from headway.store.executions import oldest_live
+from headway.store.executions import NOTHING_LIVES, oldest_live
 from headway.store.onward import look_onward
 from headway.store.servers import Workers
 from headway.store.transaction import Transaction
@@ -27,11 +27,12 @@ BEYOND = 20
 
 class Page(NamedTuple):
     """Entries, best first; *full* if there may be more. What is delayed is due from *next_at* on,
-    which may be over."""
+    which may be over. No execution below *live_from* lives, as long as this cycle creates none."""
 
     entries: list[WorkQueueEntry]
     full: bool
     next_at: datetime | None
+    live_from: int = 0
 
 
 def read_page(
@@ -99,18 +100,19 @@ def _read(
         entries = look.entries(settings.exclude_from_max_active_jobs)
         return Page(entries, len(entries) >= most, look.next_at)
     if front.is_good(monotonic()) and not is_over(front.next_at, tx.now):
-        entries = look_onward(tx, front, per_group, most, taken)
+        entries = look_onward(tx, front, front.live_from, per_group, most, taken)
         if len(entries) >= most:
-            return Page(entries, True, front.next_at)
-    live_from = oldest_live(tx) if front.looks_ahead else 0
+            return Page(entries, True, front.next_at, front.live_from)
+    oldest = oldest_live(tx) if front.looks_ahead else 0
+    live_from = NOTHING_LIVES if oldest is None else oldest
     look = Look(tx, per_group, most, taken, aged_before, live_from)
-    front.keep(look.every_head, look.next_at, look.took, live_from, monotonic())
+    front.keep(look.every_head, look.next_at, look.took, oldest, monotonic())
     # Where the lanes begin is known now: what stands before that need not be passed once more.
-    entries = [] if look.hurries else look_onward(tx, front, per_group, most, taken)
+    entries = [] if look.hurries else look_onward(tx, front, live_from, per_group, most, taken)
     if len(entries) < most:
         entries = look.entries()
         front.go_on(entries)
-    return Page(entries, len(entries) >= most, look.next_at)
+    return Page(entries, len(entries) >= most, look.next_at, live_from)
 
 
 def is_over(moment: datetime | None, now: datetime) -> bool:

@@ -44,10 +44,10 @@ def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0)
 _OLDEST = select(func.min(execution.c.id).label("oldest"))
 
 
-def oldest_live(tx: Transaction) -> int:
-    """The id that nothing live is below; under the dispatcher's lock nothing will be either."""
+def oldest_live(tx: Transaction) -> int | None:
+    """The oldest live execution, if one lives; none comes under the dispatcher's lock."""
     [row] = tx.ask(_OLDEST)
-    return NOTHING_LIVES if row.oldest is None else int(row.oldest)
+    return None if row.oldest is None else int(row.oldest)
 
 
 def claim_pending(

@@ -24,15 +24,16 @@ _LIVE = (
 def look_onward(
     tx: Transaction,
     front: Front,
+    live_from: int,
     per_group: int | None,
     wanted: int,
     taken: Sequence[Share] | None,
 ) -> list[WorkQueueEntry]:
     """Up to *wanted* entries of the lanes that *front* remembers, best first; fewer mean nothing:
-    there may be more elsewhere."""
+    there may be more elsewhere. No live execution has an id below *live_from*."""
     if not front.lanes:
         return []
-    lanes = _with_room(tx, front)
+    lanes = _with_room(tx, front, live_from)
     most = wanted if per_group is None else per_group
     search = Search(
         sorted((lane for lane in lanes if not lane.full), key=lambda lane: lane.order),
@@ -47,11 +48,11 @@ def look_onward(
     return found
 
 
-def _with_room(tx: Transaction, front: Front) -> list[Lane]:
+def _with_room(tx: Transaction, front: Front, live_from: int) -> list[Lane]:
     """The lanes with what the caps of their groups leave free at this moment."""
     if all(lane.cap is None for lane in front.lanes):
         return list(front.lanes)
-    rows = tx.ask(_LIVE, {"live_from": front.live_from})
+    rows = tx.ask(_LIVE, {"live_from": live_from})
     active = {group_id: count for group_id, count in rows}
     return [
         lane if lane.cap is None else replace(lane, room=lane.cap - active.get(lane.group_id, 0))
