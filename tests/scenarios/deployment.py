@@ -64,6 +64,13 @@ class Deployment:
         for process in processes:
             self.ended(process)
 
+    def freeze(self, process: subprocess.Popen[bytes]) -> None:
+        """SIGSTOP it while it writes nothing: on SQLite whoever is stopped inside a write blocks
+        all others, as the guide "Deploying" says, and nothing could be shown of them."""
+        with self.store.writing():
+            process.send_signal(signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+
     def ended(self, process: subprocess.Popen[bytes]) -> None:
         assert process.wait(PATIENCE) == 0, self.log()
 

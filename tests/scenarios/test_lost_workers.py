@@ -90,7 +90,7 @@ def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     deployment: Deployment,
 ) -> None:
     busy, owner = start_both(deployment, jobs=2)
-    busy.send_signal(signal.SIGSTOP)
+    deployment.freeze(busy)
     deployment.wait_for("start", 4)  # reclaimed, and running on the other worker
     deployment.release()
     deployment.wait_until_completed(2)

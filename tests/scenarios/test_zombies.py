@@ -33,7 +33,7 @@ def test_a_worker_stopped_for_three_leases_is_not_believed_and_frees_no_slot(
     deployment.start("--only", "dispatcher", jobs=3, settings=SHORT)
     eventually(lambda: len(living(deployment)) == 3)
 
-    zombie.send_signal(signal.SIGSTOP)
+    deployment.freeze(zombie)
     time.sleep(3 * LEASE)  # the pause itself
     deployment.wait_for("start", 2)
     [holder] = running(deployment)

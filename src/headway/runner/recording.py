@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from headway.domain.execution import Ended, Execution, Outcome
+from headway.domain.execution import Ended, Execution, ExecutionState, Outcome
 from headway.domain.retry import RetryPolicy
 from headway.observe import Observer
 from headway.store import outcomes
 from headway.store.engine import TRANSIENT, Store
 from headway.store.transaction import Transaction
-
-COMPLETED = "execution.completed"
 
 OnRecorded = Callable[[Sequence[Ended | Execution]], None]
 
@@ -39,7 +37,7 @@ class Recording:
 
     def __call__(self, ended: Mapping[int, Outcome]) -> set[int]:
         """Record all of *ended* that is still the owner's."""
-        in_brief = not self._observer.wants(COMPLETED)
+        in_brief = not self._observer.wants(f"execution.{ExecutionState.COMPLETED}")
         try:
             with self._store.briefly() as tx:
                 written = outcomes.finish(tx, self._owner, ended, self._backoff, in_brief=in_brief)
@@ -50,9 +48,8 @@ class Recording:
         self._uncertain -= ended.keys()
         recorded: list[Ended | Execution] = [*written, *before]
         for one in recorded:
-            event = f"execution.{one.state}"
-            if event != COMPLETED or not in_brief:
-                self._observer.emit(event, **one.told())
+            if one.state is not ExecutionState.COMPLETED or not in_brief:
+                self._observer.emit(f"execution.{one.state}", **one.told())
         self._on_recorded(recorded)
         return {one.id for one in recorded}
 

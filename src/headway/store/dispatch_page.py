@@ -97,18 +97,21 @@ def _read(
     per_group, aged_before = settings.max_queued_jobs_per_cycle, tx.now - settings.starvation_after
     if front is None:
         look = Look(tx, per_group, most, taken, aged_before)
-        entries = look.entries(settings.exclude_from_max_active_jobs)
-        return Page(entries, len(entries) >= most, look.next_at)
+        found = look.entries(settings.exclude_from_max_active_jobs)
+        return Page(found, len(found) >= most, look.next_at)
     if front.is_good(monotonic()) and not is_over(front.next_at, tx.now):
-        entries = look_onward(tx, front, front.live_from, per_group, most, taken)
-        if len(entries) >= most:
-            return Page(entries, True, front.next_at, front.live_from)
-    oldest = oldest_live(tx) if front.looks_ahead else 0
+        onward = look_onward(tx, front, front.live_from, per_group, most, taken)
+        if len(onward) >= most:
+            return Page(onward, True, front.next_at, front.live_from)
+    ahead = front.looks_ahead
+    oldest = oldest_live(tx) if ahead else 0
     live_from = NOTHING_LIVES if oldest is None else oldest
     look = Look(tx, per_group, most, taken, aged_before, live_from)
     front.keep(look.every_head, look.next_at, look.took, oldest, monotonic())
     # Where the lanes begin is known now: what stands before that need not be passed once more.
-    entries = [] if look.hurries else look_onward(tx, front, live_from, per_group, most, taken)
+    entries: list[WorkQueueEntry] = []
+    if ahead and not look.hurries:
+        entries = look_onward(tx, front, live_from, per_group, most, taken)
     if len(entries) < most:
         entries = look.entries()
         front.go_on(entries)
