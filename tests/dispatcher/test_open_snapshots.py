@@ -240,3 +240,39 @@ def test_what_others_start_where_nothing_lived_is_counted_too(
     dispatched(scene, looking)
     assert len(other.run_once().dispatched) == PAGE
     assert looking.run_once().dispatched == ()
+
+
+def test_the_last_of_a_queue_is_not_looked_for_again_where_nothing_else_stands(
+    scene: Scene, held: None, moment: list[float]
+) -> None:
+    with scene.store.writing() as tx:
+        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
+    end_all(scene)
+    entries = scene.enqueue(*jobs(PAGE // 2))
+    settings = Settings(max_active_jobs=PAGE)
+
+    def whole_look() -> tuple[int, list[int]]:
+        read = blocks_of(scene)
+        with scene.store.leading(Lock.DISPATCH) as tx:
+            assert tx is not None
+            page = read_page(tx, settings, None, (), front=Front())
+            assert not page.full
+        return read(), [one.id for one in page.entries]
+
+    plain, found = whole_look()
+    assert found == entries
+    other = scene.enqueue(*jobs(1, priority=3))
+    with_another_lane, found = whole_look()
+    assert found == other + entries
+    assert plain < 0.8 * with_another_lane
+
+
+def test_the_last_of_several_lanes_and_capped_groups_are_all_found(
+    scene: Scene, moment: list[float]
+) -> None:
+    ids = in_groups(scene, narrow=3, wide=None)
+    high = scene.enqueue(*jobs(4, priority=5))
+    low = scene.enqueue(*jobs(4))
+    narrow = scene.enqueue(*jobs(5, group_id=ids["narrow"]))
+    wide = scene.enqueue(*jobs(4, group_id=ids["wide"]))
+    assert set(dispatched(scene, a_dispatcher(scene))) == {*high, *low, *narrow[:3], *wide}

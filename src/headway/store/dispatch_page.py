@@ -112,7 +112,7 @@ def _read(
     entries: list[WorkQueueEntry] = []
     if ahead and not look.hurries:
         entries = look_onward(tx, front, live_from, per_group, most, taken)
-    if len(entries) < most:
+    if len(entries) < most and not (entries and look.is_plain):
         entries = look.entries()
         front.go_on(entries)
     return Page(entries, len(entries) >= most, look.next_at, live_from)

@@ -76,7 +76,7 @@ class Look:
         self._cut: list[WorkQueueEntry] = []
         self._live_from = live_from
         found = lanes(tx, 2 * in_total, aged_before, 2 * self._aged_wanted, live_from)
-        self.heads, self._aged, self.next_at, self.took = found
+        self.heads, self._aged, self.next_at, self.took, self._in_all = found
         self._all_heads = len(self.heads) < 2 * in_total
         self._all_aged = len(self._aged) < 2 * self._aged_wanted
 
@@ -84,6 +84,13 @@ class Look:
     def every_head(self) -> Sequence[Lane]:
         """The best lane of each group; of none if they were not all read."""
         return self.heads if self._all_heads else ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every group has one lane and no cap: then its first lane is all there is of it,
+        and none is kept out."""
+        alone = self._all_heads and self._in_all == len(self.heads)
+        return alone and all(lane.cap is None for lane in self.heads)
 
     @property
     def hurries(self) -> bool:

@@ -39,12 +39,13 @@ HEADS, AGED, DELAYED, TOOK = "heads", "aged", "delayed", "took"
 
 class Lanes(NamedTuple):
     """The best lanes, the oldest, when the first of what counts as delayed is due, and how long
-    PostgreSQL took to find them."""
+    PostgreSQL took to find them, how many there are in all."""
 
     heads: list[Lane]
     aged: list[Lane]
     next_at: datetime | None
     took: timedelta
+    in_all: int | None
 
 
 first = work_queue.alias("first_of_lane")
@@ -75,6 +76,7 @@ def lanes(
         sorted(oldest, key=lambda lane: lane.age),
         next((row.created_at for row in rows if row.kind == DELAYED), None),
         next((row.created_at - row.last_shut_at for row in rows if row.kind == TOOK), timedelta()),
+        next((row.id for row in rows if row.kind == TOOK), None),
     )
 
 
@@ -113,9 +115,11 @@ def _delayed(known: Any) -> Select[Any]:
 
 
 def _took(known: Any) -> Select[Any]:
-    """A row that says when the statement has come, and when the rows before this were found."""
+    """A row that says when the statement has come, when the rows before this were found, and how
+    many lanes there are."""
     found_at, came_at = func.clock_timestamp(), func.statement_timestamp()
-    return _saying(TOOK, known, created_at=found_at, last_shut_at=came_at)
+    in_all = select(func.count()).select_from(known).scalar_subquery()
+    return _saying(TOOK, known, created_at=found_at, last_shut_at=came_at, id=in_all)
 
 
 def _saying(kind: str, known: Any, **said: ColumnElement[Any]) -> Select[Any]:
