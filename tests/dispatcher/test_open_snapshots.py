@@ -72,6 +72,13 @@ def end_all(scene: Scene) -> None:
         tx.connection.execute(delete(execution))
 
 
+def leave_dead_rows(scene: Scene) -> None:
+    """What was queued, dispatched and ended while the snapshot is open."""
+    with scene.store.writing() as tx:
+        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
+    end_all(scene)
+
+
 def dispatched(scene: Scene, dispatcher: JobDispatcher) -> list[int]:
     """The entries one cycle dispatches, whose executions then end."""
     ids = dispatcher.run_once().dispatched
@@ -178,9 +185,7 @@ def blocks_of(scene: Scene) -> Callable[[], int]:
 def test_what_was_dispatched_while_a_snapshot_is_open_is_passed_once(
     scene: Scene, held: None, moment: list[float]
 ) -> None:
-    with scene.store.writing() as tx:
-        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
-    end_all(scene)
+    leave_dead_rows(scene)
     scene.enqueue(*jobs(10 * PAGE))
     front, settings = Front(), Settings(max_active_jobs=PAGE)
 
@@ -203,9 +208,7 @@ def test_what_was_dispatched_while_a_snapshot_is_open_is_passed_once(
 def test_whoever_begins_beside_an_open_snapshot_passes_what_is_gone_less_often(
     scene: Scene, held: None, moment: list[float]
 ) -> None:
-    with scene.store.writing() as tx:
-        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
-    end_all(scene)
+    leave_dead_rows(scene)
     entries = scene.enqueue(*jobs(10 * PAGE))
     settings = Settings(max_active_jobs=PAGE)
 
@@ -245,9 +248,7 @@ def test_what_others_start_where_nothing_lived_is_counted_too(
 def test_the_last_of_a_queue_is_not_looked_for_again_where_nothing_else_stands(
     scene: Scene, held: None, moment: list[float]
 ) -> None:
-    with scene.store.writing() as tx:
-        work_queue.dispatch(tx, work_queue.enqueue(tx, jobs(GONE)))
-    end_all(scene)
+    leave_dead_rows(scene)
     entries = scene.enqueue(*jobs(PAGE // 2))
     settings = Settings(max_active_jobs=PAGE)
 
