@@ -6,11 +6,13 @@ from headway.observe import Observer, told
 from headway.store import notifications
 from headway.store.bells import hang
 from headway.store.engine import Store
+from headway.store.together import Line
 from headway.wakeups import EVERY_ROLE, Role, WakeUps
 
 LISTEN_PULSE = 1.0
 # Between two looks whether there still is a pooler that nothing can be heard through.
 DEAF_PAUSE = 3600.0
+DISPATCHING = frozenset({Role.DISPATCHER})
 DEAF = (
     "a pooler between this process and PostgreSQL keeps notifications from it: what other "
     "processes have to tell is found by polling"
@@ -52,18 +54,22 @@ def listen(
     observer: Observer,
     stopping: Callable[[], bool],
     listener: str = "",
+    start_all: Callable[[Line], bool] = lambda line: False,
 ) -> float:
     """Wake the loops of this process for whatever others announce, until *stopping*.
 
+    Unless there is nothing to do but to *start_all* that was queued, and that can be done at once.
     Returns how long to wait before listening again.
 
     >>> listen(store, WakeUps(), Observer(), lambda: False)  # doctest: +SKIP
     """
     unheard = EVERY_ROLE  # whatever was announced before this connection listened
-    for topic in notifications.listen(store, LISTEN_PULSE, listener):
+    for topics, line in notifications.listen(store, LISTEN_PULSE, listener):
         if stopping():
             break
-        wakeups.wake_here(*unheard, *_roles_of(topic))
+        roles = unheard.union(*map(_roles_of, topics))
+        if roles != DISPATCHING or not start_all(line):
+            wakeups.wake_here(*roles)
         unheard = frozenset()
     else:
         observer.emit("service.pooled", advice=DEAF)
@@ -71,8 +77,6 @@ def listen(
     return 0.0
 
 
-def _roles_of(topic: str | None) -> frozenset[Role]:
-    """Whom a notification is for: one role, everybody (no payload), or nobody (no news)."""
-    if topic is None:
-        return frozenset()
+def _roles_of(topic: str) -> frozenset[Role]:
+    """Whom a notification is for: one role, or everybody (no payload)."""
     return frozenset({Role(topic)}) if topic else EVERY_ROLE

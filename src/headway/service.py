@@ -31,6 +31,7 @@ from headway.store.engine import Store
 from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
 from headway.store.servers import ServerProcess
+from headway.store.together import Line
 from headway.turns import Turn, Turns
 from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
@@ -63,6 +64,7 @@ class Service:
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
         self._turns = Turns(app, self._wakeups, self._keeper.lease, self._tell_outbox)
+        self._dispatch_at_once: Callable[[Line], bool] = lambda line: False
         self._loops = {loop.name: loop for loop in self._build_loops()}
         self._watch = HealthWatch(self.health, app.observer)
         self._stop_listening: Callable[[], None] = lambda: None
@@ -196,6 +198,7 @@ class Service:
                 task_servers=self.app.task_servers,
                 own_workers=self._pool,
             )
+            self._dispatch_at_once = dispatcher.start_all
             yield self._wakeable(Role.DISPATCHER, lambda: self._turns.admit(dispatcher))
             if self._pool is not None and self.store.on_postgresql:
                 draft_cycle(self._presented(self.owner), self.app.registry.first_steps())
@@ -262,7 +265,14 @@ class Service:
 
     def _listen(self) -> float:
         observer = self.app.observer
-        return listen(self.store, self._wakeups, observer, lambda: self._stopping, self._name)
+        return listen(
+            self.store,
+            self._wakeups,
+            observer,
+            lambda: self._stopping,
+            self._name,
+            self._dispatch_at_once,
+        )
 
     def _cancel_here(self, execution_ids: Sequence[int]) -> None:
         if self._pool is not None:

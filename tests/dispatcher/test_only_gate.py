@@ -47,6 +47,8 @@ def test_one_verb_inserts_executions() -> None:
     assert modules_where(inserts) == {"store/folding.py"}
     folds = modules_where(lambda call: named(call.func) == "fold_entries")
     assert folds == {"store/dispatching.py"}
+    folds_at_once = modules_where(lambda call: named(call.func) == "fold_found")
+    assert folds_at_once == {"store/starting_all.py"}
     texts = {
         str(module.relative_to(SOURCE))
         for module in SOURCE.rglob("*.py")
@@ -60,6 +62,12 @@ def test_only_the_dispatcher_calls_it() -> None:
         return named(call.func) in GATE
 
     assert modules_where(dispatches) == {"dispatcher/steps.py", "store/dispatching.py"}
+
+
+def test_only_the_dispatcher_starts_all_at_once() -> None:
+    """Whoever hears of it asks the dispatcher, who asks the store."""
+    starting = modules_where(lambda call: named(call.func) == "start_all")
+    assert starting == {"dispatcher/at_once.py", "hints.py"}
 
 
 def ask(scene: Scene, source: Source) -> None:

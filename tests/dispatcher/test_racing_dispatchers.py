@@ -11,13 +11,18 @@ from itertools import count
 import pytest
 
 from headway import Group, every
+from headway.dispatcher import at_once
+from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.work_queue import NewEntry, Source
-from headway.store import executions, outcomes
+from headway.servers.local import LocalServer
+from headway.store import executions, notifications, outcomes
 from headway.store.engine import Store
-from tests.builders import OWNER, Scene
+from tests.builders import OWNER, Scene, tried_again
+from tests.dispatcher.test_started_at_once import Workers, alive
 
 ROUNDS = 30
+NAMES = ("one", "other")
 PER_ROUND = 4
 COMPLETED = Outcome(ExecutionState.COMPLETED)
 
@@ -56,10 +61,13 @@ class Race:
 
     def enqueue(self) -> None:
         for priority in range(PER_ROUND):
-            key = next(self.manifest_ids)
-            self.scene.enqueue(
-                NewEntry("work", Source.TRIGGER, "null", "", priority, manifest_id=key, group_id=1)
-            )
+            self.enqueue_one(priority)
+
+    def enqueue_one(self, priority: int) -> None:
+        key = next(self.manifest_ids)
+        self.scene.enqueue(
+            NewEntry("work", Source.TRIGGER, "null", "", priority, manifest_id=key, group_id=1)
+        )
 
     def finish(self) -> None:
         self.scene.claim()
@@ -94,3 +102,66 @@ def test_two_dispatchers_racing_never_exceed_the_global_limit(postgres_url: str)
         race.run()
 
         assert 1 <= race.most <= 2
+
+
+class RaceToStart(Race):
+    """The same where each dispatches for workers of its own, and starts at once what it can."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.started = 0
+        self.stores = [Store(scene.url) for _ in NAMES]
+        self.heard = [notifications.listen(store, seconds=0.001) for store in self.stores]
+        self.dispatchers = [self.dispatcher(*one) for one in zip(self.stores, NAMES, strict=True)]
+
+    def dispatcher(self, store: Store, name: str) -> JobDispatcher:
+        alive(self.scene, name, slots=9)
+        settings, observer = self.scene.app.settings, self.scene.app.observer
+        server, workers = LocalServer(lambda: None), Workers(name, free=9)
+        return JobDispatcher(
+            store, settings, observer, server, to_own_workers=True, own_workers=workers
+        )
+
+    def dispatch(self, store: Store) -> None:
+        mine = self.stores.index(store)
+        for _ in range(PER_ROUND):
+            if self.dispatchers[mine].start_all(next(self.heard[mine]).line):
+                self.started += 1
+            else:
+                tried_again(self.dispatchers[mine].run_once)
+            with store.reading() as tx:
+                self.most = max(self.most, executions.count_active(tx, ()).total)
+
+    def enqueue(self) -> None:
+        """One after another, so that there is room for both at times, and at times for one."""
+        for _ in range(2):
+            self.enqueue_one(0)
+
+    def finish(self) -> None:
+        with self.scene.store.writing() as tx:
+            for name in NAMES:
+                owned = [run.execution_id for run in executions.owned_by_any(tx, [name])]
+                outcomes.finish(tx, name, dict.fromkeys(owned, COMPLETED))
+
+
+@pytest.mark.story(18)
+@pytest.mark.parametrize("limit", ["global", "group"])
+def test_two_who_start_at_once_what_they_hear_of_never_exceed_a_limit(
+    postgres_url: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_once, "MOST_PASSED", 0)  # however often it is in vain
+    most = {"max_active_jobs": 2} if limit == "global" else {}
+    with Scene(postgres_url, virtual_time=False, **most) as scene:
+        group = Group("users", max_active_jobs=2 if limit == "group" else None)
+        for number in range(ROUNDS * PER_ROUND):
+            scene.app.schedule("work", f"load-{number}", None, every(days=9), group=group)
+        scene.apply()
+        race = RaceToStart(scene)
+
+        race.run()
+        for one in race.heard:
+            one.close()
+
+        assert 1 <= race.most <= 2
+        assert race.started, "and some started at once"
+        assert scene.ended(ExecutionState.COMPLETED)

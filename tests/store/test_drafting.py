@@ -29,14 +29,14 @@ LONG = 700
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The long statements that are put together, whoever has done so before."""
     texts: list[str] = []
-    actual = straight._Written
+    actual = straight.Written
 
     def noting(statement: Any) -> Any:
         texts.append(str(statement))
         return actual(statement)
 
-    straight._written.cache_clear()
-    monkeypatch.setattr(straight, "_Written", noting)
+    straight.written.cache_clear()
+    monkeypatch.setattr(straight, "Written", noting)
     return texts
 
 

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from threading import Lock as ThreadLock
 from time import monotonic
 
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
+from headway.dispatcher.at_once import AtOnce
 from headway.dispatcher.hands import KeptHands
 from headway.dispatcher.result import DispatchResult as DispatchResult
+from headway.dispatcher.result import by_server
 from headway.dispatcher.shut import ShutGroups
 from headway.dispatcher.steps import (
     apply_capacity_limits,
@@ -33,6 +36,7 @@ from headway.store.engine import Store
 from headway.store.glance import Glance, glance
 from headway.store.locks import Lock
 from headway.store.servers import Workers, living_workers
+from headway.store.together import Line
 from headway.store.transaction import Transaction
 from headway.workflow import Workflow
 
@@ -71,6 +75,10 @@ class JobDispatcher:
         own_workers: OwnWorkers | None = None,
     ) -> None:
         self._own_workers = own_workers
+        self._at_once = (
+            AtOnce(own_workers, settings, observer) if own_workers and store.is_ticking else None
+        )
+        self._turn = ThreadLock()
         self._unknown = UnknownWorkflows()
         self._shut = ShutGroups()
         self._front = Front()
@@ -79,6 +87,7 @@ class JobDispatcher:
         self._looked_at: float | None = None
         # Who lived when there was last no more in the queue than one cycle looks at.
         self._at_rest: Workers | None = None
+        self._next_at: datetime | None = None
         self._task_servers = task_servers or TaskServers(Registry())
         self._to_own_workers = to_own_workers
         self._store = store
@@ -92,6 +101,28 @@ class JobDispatcher:
         Unless everybody dispatches for itself: nobody else gives its workers something to do, so
         it waits for its turn, and does not even ask for one while they have their hands full.
         """
+        with self._turn:
+            return self._run_once()
+
+    def start_all(self, line: Line) -> bool:
+        """Start all that is queued if there is room for all of it, in one go by this
+        *line*; False if that, or whatever may come next, takes a cycle."""
+        at_rest, own = self._at_rest, self._own_workers
+        if self._at_once is None or own is None or at_rest is None:
+            return False
+        if own.owner not in at_rest.for_themselves or self._task_servers.elsewhere():
+            return False
+        if not line.is_free or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if not self._at_once.start(line, at_rest, self._next_at):
+                return False
+            self._looked_at = monotonic()
+            return True
+        finally:
+            self._turn.release()
+
+    def _run_once(self) -> DispatchResult:
         if self._has_hands_full():
             return self._last
         result = self._attempt(wait=False)
@@ -148,6 +179,9 @@ class JobDispatcher:
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
             times.stop()
             self._at_rest = None if state.full else workers
+            self._next_at = state.next_at
+            if self._at_once:
+                self._at_once.learn(state.entries[:FEW])
             if seen is None or seen.queued:
                 # What was dispatched is told first; the next cycle sees to that.
                 self._shut.note(env, in_a_hurry=bool(state.dispatched))
@@ -162,7 +196,7 @@ class JobDispatcher:
                 failed=(*sorted(state.failed), *unknown.failed),
                 unknown=unknown.waiting,
                 more=_is_more(state, spare=free != some),
-                by_server=_by_server(state),
+                by_server=by_server(state.entries, state.dispatched),
                 nobody_else=workers is not None and workers.everybody,
                 for_itself=free is not None,
             )
@@ -258,17 +292,3 @@ def _is_more(state: DispatchState, *, spare: bool) -> bool:
 def _due_in(next_at: datetime | None, now: datetime) -> timedelta | None:
     """What is over already, somebody is changing at this moment."""
     return None if next_at is None or next_at <= now else next_at - now
-
-
-def _by_server(state: DispatchState) -> dict[str, tuple[int, ...]]:
-    """The executions for each task server, in the order of their ids."""
-    sent: dict[str, list[int]] = {}
-    for entry in state.entries:
-        if entry.id in state.dispatched:
-            sent.setdefault(entry.task_server, []).append(state.dispatched[entry.id])
-    return {name: tuple(sorted(sent[name])) for name in sorted(sent, key=_own_first)}
-
-
-def _own_first(name: str) -> tuple[bool, str]:
-    """Waking the own workers takes no time; another server may take its own."""
-    return (name != LOCAL, name)

@@ -1,11 +1,13 @@
 """What one cycle of the JobDispatcher did."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headway.domain.admission import Admission, Verdict
+from headway.domain.routing import LOCAL
+from headway.domain.work_queue import WorkQueueEntry
 
 # An event tells the commonest reasons; each entry's own is in its admission.
 REASONS = 20
@@ -44,3 +46,23 @@ class DispatchResult:
         """The commonest reasons, those of entries that nobody could run included."""
         nobody = {f"no living server knows {name!r}": many for name, many in self.unknown.items()}
         return dict((self.skipped + Counter(nobody)).most_common(REASONS))
+
+
+def by_server(
+    entries: Sequence[WorkQueueEntry], dispatched: Mapping[int, int]
+) -> dict[str, tuple[int, ...]]:
+    """The executions for each task server, in the order of their ids.
+
+    >>> by_server([], {})
+    {}
+    """
+    sent: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.id in dispatched:
+            sent.setdefault(entry.task_server, []).append(dispatched[entry.id])
+    return {name: tuple(sorted(sent[name])) for name in sorted(sent, key=_own_first)}
+
+
+def _own_first(name: str) -> tuple[bool, str]:
+    """Waking the own workers takes no time; another server may take its own."""
+    return (name != LOCAL, name)

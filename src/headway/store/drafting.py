@@ -12,8 +12,10 @@ from headway.store.glance import glance_of
 from headway.store.lane_entries import first_of
 from headway.store.lanes import lanes_of
 from headway.store.leases import holding
+from headway.store.locks import TAKE_AND_NOTE
 from headway.store.servers import LIVING, ServerProcess, workers_of
 from headway.store.shut_groups import noting
+from headway.store.starting_all import starting_all
 from headway.store.straight import write_down
 from headway.store.transaction import Draft
 
@@ -25,6 +27,7 @@ def draft_cycle(process: ServerProcess, first_steps: Mapping[str, str]) -> None:
     >>> draft_cycle(process, {"load": "read"})  # doctest: +SKIP
     """
     draft, shares = Draft(on_postgresql=True), workers_of(process).shares
+    steps = tuple(sorted(first_steps.items()))
     # As they are asked for: what is kept goes by how it is called.
     statements = (
         LIVING,
@@ -35,6 +38,8 @@ def draft_cycle(process: ServerProcess, first_steps: Mapping[str, str]) -> None:
         folding_of(draft, first_steps),
         noting(draft),
         glance_of(draft, shares, True),
+        TAKE_AND_NOTE,
+        *(starting_all(shares, steps, of_manifests) for of_manifests in (False, True)),
     )
     for statement in statements:
         write_down(statement)

@@ -19,10 +19,11 @@ from headway.errors import DatabaseUnavailable
 from headway.store.bells import ring
 from headway.store.connecting import listening_engine, postgresql_engine, sqlite_engine
 from headway.store.joining import begin_writing, own_connection
-from headway.store.locks import Lock, end_stuck_holder, lock_statement
+from headway.store.locks import Lock, end_stuck_holder, limits_transactions, lock_statement
 from headway.store.poolers import check_schema_arrives, with_advice
 from headway.store.straight import ask_one
 from headway.store.tables import work_queue
+from headway.store.together import Line
 from headway.store.transaction import CHANNEL, Transaction
 from headway.store.types import Instant
 from headway.store.urls import create_private, parse_url, shown
@@ -107,6 +108,11 @@ class Store:
             refusal = with_advice(first[0])
             raise DatabaseUnavailable(f"cannot open {shown(self.url)}: {refusal}") from error
 
+    @property
+    def is_ticking(self) -> bool:
+        """Whether it is PostgreSQL that says what time it is."""
+        return self._clock is None and self.on_postgresql
+
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction that only reads."""
@@ -141,10 +147,17 @@ class Store:
     def queueing(self, hint: str) -> Iterator[Transaction]:
         """The same for one statement that queues something: there are no others around it where
         that can read the clock and tell of itself, and it commits on its own."""
-        if self._clock is not None or not self.on_postgresql:
+        if not self.is_ticking:
             with self.writing(hint) as tx:
                 yield tx
         else:
+            with self._writer.connect() as connection:
+                line = Line(connection)
+                if line.is_free:
+                    yield Transaction(
+                        connection, datetime.now(UTC), ticking=True, hint=hint, line=line
+                    )
+                    return
             with self._on_its_own.connect() as connection:
                 yield Transaction(connection, datetime.now(UTC), ticking=True, hint=hint)
 
@@ -229,8 +242,7 @@ class Store:
 
     def _transaction(self, connection: Connection, now: datetime | None = None) -> Transaction:
         """At the moment *now*, if the first statement has read the clock already."""
-        ticking = self._clock is None and self.on_postgresql
-        return Transaction(connection, self._now(connection, now), ticking=ticking)
+        return Transaction(connection, self._now(connection, now), ticking=self.is_ticking)
 
     def _now(self, connection: Connection, known: datetime | None) -> datetime:
         if self._clock is not None:
@@ -257,9 +269,7 @@ def _try_lock(
     connection: Connection, lock: Lock, seconds: int, patience: int, wait: bool
 ) -> datetime | None:
     """Take *lock* unless somebody has it; returns when that was, by the database's clock."""
-    version = connection.dialect.server_version_info or (0,)
-    limits_transactions = int(version[0]) >= 17
-    statement = lock_statement(lock, seconds, patience, limits_transactions, wait)
+    statement = lock_statement(lock, seconds, patience, limits_transactions(connection), wait)
     try:
         tried = ask_one(connection, statement, {"lock": int(lock)})
     except OperationalError as error:

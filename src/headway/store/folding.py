@@ -27,7 +27,14 @@ from headway.domain.routing import LOCAL
 from headway.store.edges import parents_seen
 from headway.store.eligibility import QUEUED
 from headway.store.tables import execution, manifest, manifest_group, work_queue
-from headway.store.transaction import Draft, among_given, locked_in_order, told_of, word
+from headway.store.transaction import (
+    Draft,
+    among_found,
+    among_given,
+    locked_in_order,
+    told_of,
+    word,
+)
 
 # What an execution takes over from its entry, under the execution's names.
 FOLDED: dict[str, str] = {
@@ -77,40 +84,55 @@ def fold_entries(
     some of them start at once."""
     taken = _taken(draft, starting=first_steps is not None)
     beginning = _beginning(draft, taken, first_steps)
-    created: Select[Any] = (
-        select(
-            *(taken.c[name] for name in FOLDED.values()),
-            parents_seen(draft, taken.c.manifest_id),
-            taken.c.attempts + 1,
-            draft.now,
-            manifest.c.external_id,
-            manifest_group.c.name,
-            func.coalesce(not_(manifest.c.allow_overlap), true()),
-            _task_server(draft, taken.c.id, servers),
-            *beginning.values(),
-        )
-        .select_from(
-            taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id).outerjoin(
-                manifest_group, manifest_group.c.id == taken.c.group_id
-            )
-        )
-        .order_by(taken.c.id)
-    )
-    columns = [
-        *FOLDED,
-        "parents_seen",
-        "attempt",
-        "dispatched_at",
-        "external_id",
-        "group_name",
-        "single_flight",
-        "task_server",
-        *beginning,
-    ]
+    beginning["task_server"] = _task_server(draft, taken.c.id, servers)
     returned = RETURNED if first_steps is None else (*RETURNED, *STARTED)
+    return _folded(draft, taken, beginning, returned, of_manifests=True)
+
+
+def fold_found(
+    draft: Draft,
+    found: Select[Any],
+    first_steps: tuple[tuple[str, str], ...],
+    *,
+    of_manifests: bool,
+) -> Any:
+    """All entries *found*, which are locked, become executions that start at once; returns when,
+    besides what is returned of any that starts. Some are *of_manifests*, or none is."""
+    taken = (
+        delete(work_queue)
+        .where(among_found(draft, work_queue.c.id, found))
+        .returning(*work_queue.c)
+        .cte("taken")
+    )
+    beginning = _in_progress(draft, taken, first_steps) | {"task_server": word(LOCAL)}
+    returned = ("dispatched_at", *RETURNED, *STARTED)
+    return _folded(draft, taken, beginning, returned, of_manifests=of_manifests)
+
+
+def _folded(
+    draft: Draft,
+    taken: Any,
+    beginning: dict[str, Any],
+    returned: Sequence[str],
+    *,
+    of_manifests: bool,
+) -> Any:
+    """The entries *taken* are written as executions, in the order of their ids."""
+    row = {name: taken.c[FOLDED[name]] for name in FOLDED}
+    row |= {"attempt": taken.c.attempts + 1, "dispatched_at": draft.now, **beginning}
+    source = taken
+    if of_manifests:
+        source = taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id)
+        source = source.outerjoin(manifest_group, manifest_group.c.id == taken.c.group_id)
+        row["parents_seen"] = parents_seen(draft, taken.c.manifest_id)
+        row["external_id"], row["group_name"] = manifest.c.external_id, manifest_group.c.name
+        row["single_flight"] = func.coalesce(not_(manifest.c.allow_overlap), true())
+    else:
+        row["single_flight"] = true()
+    created: Select[Any] = select(*row.values()).select_from(source).order_by(taken.c.id)
     return (
         insert(execution)
-        .from_select(columns, created)
+        .from_select(list(row), created)
         .returning(*(execution.c[name] for name in returned))
     )
 
@@ -142,17 +164,23 @@ def _beginning(
     """How executions begin: pending, or in progress where there is a hand free for them."""
     if first_steps is None:
         return {"state": word(ExecutionState.PENDING)}
+    in_progress = _in_progress(draft, taken, first_steps)
+    pending = dict.fromkeys(in_progress, null()) | {"state": word(ExecutionState.PENDING)}
+    return {
+        name: case((taken.c.starts, in_progress[name]), else_=pending[name]) for name in in_progress
+    }
+
+
+def _in_progress(
+    draft: Draft, taken: Any, first_steps: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
     step = case(dict(first_steps), value=taken.c.workflow, else_=null()) if first_steps else null()
-    in_progress = {
+    return {
         "state": word(ExecutionState.IN_PROGRESS),
         "owner": bindparam("owner", type_=Text),
         "started_at": draft.now,
         "running_step": step,
         "step_started_at": draft.now,
-    }
-    pending = dict.fromkeys(in_progress, null()) | {"state": word(ExecutionState.PENDING)}
-    return {
-        name: case((taken.c.starts, in_progress[name]), else_=pending[name]) for name in in_progress
     }
 
 

@@ -3,7 +3,15 @@
 from enum import IntEnum
 from functools import cache
 
-from sqlalchemy import Boolean, Connection, TextualSelect, text
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    Text,
+    TextualSelect,
+    literal_column,
+    text,
+)
 
 from headway.store.tables import work_queue
 from headway.store.transaction import Transaction
@@ -47,27 +55,57 @@ def hold(tx: Transaction, lock: Lock) -> None:
         tx.connection.execute(statement, {"lock": int(lock), "table": work_queue.name})
 
 
-@cache
-def lock_statement(
-    lock: Lock, seconds: int, patience: int, limits_transactions: bool, wait: bool
-) -> TextualSelect:
-    """Takes *lock*, with the settings of its transaction; with *wait*, in a moment perhaps."""
+def limits_transactions(connection: Connection) -> bool:
+    """Whether this PostgreSQL has a timeout of whole transactions: it came with 17."""
+    version = connection.dialect.server_version_info or (0,)
+    return int(version[0]) >= 17
+
+
+def settings_under(
+    lock: Lock, seconds: int, patience: int, whole_transactions: bool
+) -> dict[str, str]:
+    """What holds in a transaction under *lock*: when it is ended, and how it is planned."""
     limits = {
         "statement_timeout": f"{seconds}s",
         "lock_timeout": f"{patience}s",
         "idle_in_transaction_session_timeout": f"{seconds}s",
     }
-    if limits_transactions:
+    if whole_transactions:
         limits["transaction_timeout"] = f"{seconds * 4}s"
-    limits |= PLANNED.get(lock, {})
+    return limits | PLANNED.get(lock, {})
+
+
+def settle(connection: Connection, lock: Lock, seconds: int, patience: int) -> None:
+    """Have it hold in every transaction of *connection*, which leads to no pooler and is ours."""
+    limits = settings_under(lock, seconds, patience, limits_transactions(connection))
+    settings = (f"set_config('{name}', '{limit}', false)" for name, limit in limits.items())
+    connection.execute(text("SELECT " + ", ".join(settings)))
+
+
+KEY = "(CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint)"
+
+
+@cache
+def lock_statement(
+    lock: Lock, seconds: int, patience: int, whole_transactions: bool, wait: bool
+) -> TextualSelect:
+    """Takes *lock*, with the settings of its transaction; with *wait*, in a moment perhaps."""
+    limits = settings_under(lock, seconds, patience, whole_transactions)
     settings = (f", set_config('{name}', '{limit}', true)" for name, limit in limits.items())
-    key = "(CAST(:lock AS bigint) << 32) + CAST(current_schema()::regnamespace::oid AS bigint)"
-    taking = f"pg_try_advisory_xact_lock({key}) AS taken"
+    taking = f"pg_try_advisory_xact_lock({KEY}) AS taken"
     if wait:
         brief = f"set_config('lock_timeout', '{A_MOMENT}', true)"
-        taking = f"{brief}, pg_advisory_xact_lock({key}), true AS taken"
+        taking = f"{brief}, pg_advisory_xact_lock({KEY}), true AS taken"
     statement = text(f"SELECT {taking}, clock_timestamp() AS now" + "".join(settings))
     return statement.columns(taken=Boolean, now=Instant)
+
+
+# Whether a transaction has its lock, for a statement that is sent before that is known here.
+LEADS = "headway.leads"
+IS_LEADING: ColumnElement[bool] = literal_column(f"current_setting('{LEADS}') = 'true'", Boolean)
+TAKE_AND_NOTE = text(
+    f"SELECT set_config('{LEADS}', CAST(pg_try_advisory_xact_lock({KEY}) AS text), true) AS noted"
+).columns(noted=Text)
 
 
 def end_stuck_holder(connection: Connection, lock: Lock, seconds: int) -> None:

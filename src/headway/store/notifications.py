@@ -4,15 +4,20 @@ Never sent inside a job's transaction, because NOTIFY makes commits wait for one
 """
 
 from collections.abc import Generator, Iterable
+from typing import NamedTuple
 
 from sqlalchemy import Text, bindparam, text
 
 from headway.store.engine import Store
+from headway.store.locks import Lock, settle
 from headway.store.poolers import is_pooled
+from headway.store.together import Line
 from headway.store.transaction import CHANNEL, Transaction
 from headway.store.types import Listed
 
 EVERYBODY = ""
+# As long as a cycle of the dispatcher may take, and wait for rows.
+SECONDS = 5
 _NOTIFY = text(f"SELECT pg_notify({CHANNEL}, :topic)")
 # Nothing is lost with a hint: nobody waits until it is on the disk.
 _HINT = text(
@@ -39,21 +44,30 @@ def notify_at_commit(tx: Transaction, topic: str = EVERYBODY) -> None:
         tx.connection.execute(_NOTIFY, {"topic": topic})
 
 
-def listen(store: Store, seconds: float, listener: str = "") -> Generator[str | None]:
-    """Yield each topic as it arrives, and None at least every *seconds*; nothing from a pooler.
+class Heard(NamedTuple):
+    """The *topics* that have come at once, none if nothing has, and the *line* they have come by,
+    which is free until one listens on: whoever is to dispatch may do it there."""
+
+    topics: frozenset[str]
+    line: Line
+
+
+def listen(store: Store, seconds: float, listener: str = "") -> Generator[Heard]:
+    """Yield topics as they arrive, and none at least every *seconds*; nothing from a pooler.
 
     Of what the *listener* sends itself nothing is heard.
     """
     with store.listening() as connection:
         if is_pooled(connection):
             return
+        settle(connection, Lock.DISPATCH, SECONDS, SECONDS)
         channel = connection.execute(text(f"SELECT {CHANNEL}")).scalar_one()
         connection.exec_driver_sql(f'LISTEN "{channel}"')
-        driver = connection.connection.driver_connection
+        line, driver = Line(connection), connection.connection.driver_connection
         assert driver is not None
         while True:
-            for message in driver.notifies(timeout=seconds, stop_after=1):
-                topic, _, sender = message.payload.partition(" ")
-                if not sender or sender != listener:
-                    yield topic
-            yield None
+            # As a list: the driver lends nobody its connection before it has told everything.
+            messages = list(driver.notifies(timeout=seconds, stop_after=1))
+            said = [message.payload.partition(" ") for message in messages]
+            others = (topic for topic, _, sender in said if not sender or sender != listener)
+            yield Heard(frozenset(others), line)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, exists, or_, select
@@ -62,6 +62,11 @@ class Workers:
     for_themselves: frozenset[str] = frozenset()
     everybody: bool = False
     ids: tuple[str, ...] = ()
+
+    @cached_property
+    def in_no_group(self) -> frozenset[str]:
+        """What they take of that which has no group."""
+        return workflows_of(one for one in self.shares if not one.only)
 
 
 def claimed_since(tx: Transaction, moment: datetime) -> bool:

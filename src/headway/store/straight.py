@@ -32,8 +32,8 @@ def ask(
     straight: bool = True,
 ) -> Sequence[Any]:
     """All rows that *statement* returns, if it does, which is one that is kept and sent often."""
-    if straight and _can_go_straight(connection):
-        return _written(statement).carry_out(connection, given)
+    if straight and goes_straight(connection):
+        return written(statement).carry_out(connection, given)
     answer = connection.execute(statement, given)
     return answer.all() if answer.returns_rows else ()
 
@@ -50,10 +50,11 @@ def write_down(statement: Any) -> None:
     >>> from sqlalchemy import text
     >>> write_down(text("SELECT 1 AS one").columns())
     """
-    _written(statement)
+    written(statement)
 
 
-def _can_go_straight(connection: Connection) -> bool:
+def goes_straight(connection: Connection) -> bool:
+    """Whether statements may pass SQLAlchemy by: the driver is known, and nobody listens."""
     if connection.dialect.driver != "psycopg":
         return False
     heard = connection.dispatch
@@ -73,12 +74,19 @@ class _Parameter(NamedTuple):
         return value if self.convert is None else self.convert(value)
 
 
-class _Written:
+class Column(NamedTuple):
+    """What the database says of a column it has sent."""
+
+    name: str
+    type_code: int
+
+
+class Written:
     """A statement as it is sent: its text, and how values go in and come out."""
 
     def __init__(self, statement: Any) -> None:
         compiled = statement.compile(dialect=NUMBERED)
-        self._text = str(compiled)
+        self.text = str(compiled)
         self._parameters = [
             _Parameter(name, one.value, one.required, _into(one.type))
             for name, one in ((name, compiled.binds[name]) for name in compiled.positiontup or ())
@@ -87,24 +95,35 @@ class _Written:
         self._shape: _Shape | None = None
 
     def carry_out(self, connection: Connection, given: Mapping[str, Any]) -> Sequence[Any]:
-        values = [one.of(given) for one in self._parameters]
         driver: Any = connection.connection.driver_connection
         cursor = connection.dialect.loaded_dbapi.RawCursor(driver)
         try:
-            cursor.execute(self._text, values, binary=True)
-            rows = cursor.fetchall() if cursor.description else ()
+            cursor.execute(self.text, self.values(given), binary=True)
+            result = cursor.pgresult
+            rows = cursor.fetchall() if result.nfields else ()
         except connection.dialect.loaded_dbapi.Error as error:
             # What it means, and which connections are gone with it, is as for any other statement.
-            connection._handle_dbapi_exception(error, self._text, None, None, None)
+            connection._handle_dbapi_exception(error, self.text, None, None, None)
+        return self.shaped(rows, result)
+
+    def values(self, given: Mapping[str, Any]) -> list[Any]:
+        """What goes in, in its order."""
+        return [one.of(given) for one in self._parameters]
+
+    def shaped(self, rows: Sequence[Any], result: Any) -> Sequence[Any]:
+        """The *rows* of a *result* of the driver's, as whoever asked sees them."""
         if rows and self._shape is None:
-            self._shape = _Shape(cursor.description, self._types)
+            # Asked of a result only once: a cursor's description is made anew each time.
+            places = range(result.nfields)
+            columns = [Column(result.fname(one).decode(), result.ftype(one)) for one in places]
+            self._shape = _Shape(columns, self._types)
         return self._shape.of(rows) if self._shape else ()
 
 
 class _Shape:
     """What rows look like to whoever asked: values by name and by place, as their types say."""
 
-    def __init__(self, columns: Sequence[Any], types: Mapping[str, TypeEngine[Any]]) -> None:
+    def __init__(self, columns: Sequence[Column], types: Mapping[str, TypeEngine[Any]]) -> None:
         row: Any = namedtuple
         names = [one.name for one in columns]
         # As its own ``_make`` does, which is not written in C.
@@ -126,8 +145,9 @@ class _Shape:
 
 # As many as there are hot verbs, and ways to route.
 @lru_cache(maxsize=256)
-def _written(statement: Any) -> _Written:
-    return _Written(statement)
+def written(statement: Any) -> Written:
+    """The *statement* as it is sent, put together once."""
+    return Written(statement)
 
 
 def _into(type_: TypeEngine[Any]) -> Convert | None:

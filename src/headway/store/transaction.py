@@ -26,6 +26,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import JSON
 
 from headway.store.straight import NOTHING, ask
+from headway.store.together import Line
 from headway.store.types import Instant, Listed
 
 CLOCK: ColumnElement[datetime] = literal_column("clock_timestamp()", Instant)
@@ -42,7 +43,7 @@ class Transaction:
     that it is sent nothing but plain statements. In one that is ``ticking``, leases are measured by
     the database's clock at the moment each row is looked at, and not by ``now``. One with a
     ``hint`` is no more than a statement that queues something, reads the clock itself and tells
-    listening servers of that topic.
+    listening servers of that topic; by a ``line``, if there is one, which commits on its own.
     """
 
     connection: Connection
@@ -50,6 +51,7 @@ class Transaction:
     joined: bool = False
     ticking: bool = False
     hint: str | None = None
+    line: Line | None = None
 
     @property
     def on_postgresql(self) -> bool:
@@ -58,6 +60,8 @@ class Transaction:
 
     def ask(self, statement: Any, given: Mapping[str, Any] = NOTHING) -> Sequence[Any]:
         """All rows of a *statement* that is drafted once and carried out often."""
+        if self.line is not None:
+            return self.line.ask((statement, given))[0]
         return ask(self.connection, statement, given, straight=not self.joined)
 
 
@@ -83,6 +87,17 @@ class Draft:
         if not self.at_once:
             return ()
         return (func.pg_notify(literal_column(CHANNEL), bindparam("hint", type_=Text)),)
+
+
+@dataclass(frozen=True)
+class DraftTogether(Draft):
+    """The same for a statement that is sent together with others, and so cannot be told what the
+    first of them has read: its moment is that of their transaction."""
+
+    @property
+    def now(self) -> Any:
+        """When the first of the statements came."""
+        return func.transaction_timestamp(type_=Instant)
 
 
 Asking = Transaction | Draft
