@@ -34,7 +34,7 @@ def create_work_queue_entries(state: ManagerState, env: ManagerEnv) -> ManagerSt
     times: dict[int, datetime | None] = dict.fromkeys(state.candidates)
     times |= {one.view.manifest_id: one.wake_at for one in state.decisions}
     times |= dict.fromkeys(refused, env.tx.now + REFUSED_PAUSE)
-    wakes.set_wake_times(env.tx, times)
+    wakes.set_wake_times(env.tx, times, locked=state.candidates)
     wakes.settle(
         env.tx,
         {one.view.manifest_id: one.settle_until for one in state.decisions if one.settle_until},

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Select,
     Subquery,
     and_,
+    case,
     exists,
     func,
     or_,
@@ -37,6 +38,7 @@ from headway.store.tables import (
 from headway.store.transaction import (
     Draft,
     Transaction,
+    among,
     among_found,
     among_given,
     draft_for,
@@ -54,18 +56,25 @@ def due_candidates(tx: Transaction, limit: int) -> list[int]:
     """The manifests whose wake-up time has come, locked for this cycle.
 
     The longest waiting of every group first, then the second of every group, and so on: a group
-    with thousands of due manifests leaves room for one with a few.
+    with thousands of due manifests leaves room for one with a few. Where there is room for all, it
+    need not be asked who is in which group.
     """
-    waiting = _waiting(tx, limit * LOOKED_AT)
-    fair = (
-        select(waiting.c.manifest_id)
-        .order_by(waiting.c.place, waiting.c.wake_at, waiting.c.manifest_id)
-        .limit(limit)
-    )
     key = manifest_state.c.manifest_id
-    free = select(key).where(among_found(tx, key, fair)).order_by(key)
+    chosen = tx.connection.execute(_first(tx, limit + 1, manifest_state.c.wake_at, key)).all()
+    if not chosen:
+        return []
+    due = among(tx, key, [row.manifest_id for row in chosen])
+    if len(chosen) > limit:
+        due = among_found(tx, key, _fairly(tx, limit))
+    free = select(key).where(due).order_by(key)
     locked = free.with_for_update(skip_locked=True, key_share=True)
     return list(tx.connection.execute(locked).scalars())
+
+
+def _fairly(tx: Transaction, limit: int) -> Select[tuple[int]]:
+    waiting = _waiting(tx, limit * LOOKED_AT)
+    place = (waiting.c.place, waiting.c.wake_at, waiting.c.manifest_id)
+    return select(waiting.c.manifest_id).order_by(*place).limit(limit)
 
 
 def _waiting(tx: Transaction, limit: int) -> Subquery:
@@ -129,8 +138,12 @@ def load_next(tx: Transaction, after: int, limit: int) -> list[ManifestDispatchV
 
 @cache
 def _views(draft: Draft) -> Select[tuple[object, ...]]:
-    chosen = among_given(draft, manifest.c.id, "manifest_ids")
-    return _view_columns(draft).where(manifest.c.removed_at.is_(None), chosen)
+    # Asked of both: of one of them a planner may choose to read all there are, in order.
+    chosen = (
+        among_given(draft, key, "manifest_ids")
+        for key in (manifest.c.id, manifest_state.c.manifest_id)
+    )
+    return _view_columns(draft).where(manifest.c.removed_at.is_(None), *chosen)
 
 
 def _view_columns(tx: Draft) -> Select[tuple[object, ...]]:
@@ -148,10 +161,15 @@ def _view_columns(tx: Draft) -> Select[tuple[object, ...]]:
         _queued_work(tx).label("has_queued_work"),
         or_(_runs_alone(), live_run(manifest.c.id, OVERLAPPING)).label("has_active_execution"),
         and_(manifest.c.allow_overlap, ~_runs_alone()).label("may_overlap"),
-        running_for(manifest.c.id).label("running_for"),
+        _if_it_may_overlap(running_for(manifest.c.id)).label("running_for"),
         edges_of(tx, manifest.c.id).label("edges"),
-        seen_by_runs(tx, manifest.c.id).label("seen_by_runs"),
+        _if_it_may_overlap(seen_by_runs(tx, manifest.c.id)).label("seen_by_runs"),
     ).select_from(manifest.join(manifest_group).join(manifest_state))
+
+
+def _if_it_may_overlap(what: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Of any other a run is in the way of the next, whatever it stands for."""
+    return case((manifest.c.allow_overlap, what))
 
 
 def _awaiting_dead_letter() -> ColumnElement[bool]:

@@ -182,9 +182,14 @@ def _wake_now(tx: Transaction, manifest_ids: Collection[int]) -> None:
     tx.connection.execute(update(manifest_state).where(chosen).values(wake_at=tx.now))
 
 
-def set_wake_times(tx: Transaction, times: Mapping[int, datetime | None]) -> None:
-    """Store when each manifest is to be looked at next; None means when something wakes it."""
-    _write(tx, manifest_state.c.wake_at, times)
+def set_wake_times(
+    tx: Transaction, times: Mapping[int, datetime | None], locked: Collection[int] = ()
+) -> None:
+    """Store when each manifest is to be looked at next; None means when something wakes it.
+
+    Those that are *locked* already need not be locked again.
+    """
+    _write(tx, manifest_state.c.wake_at, times, locked=times.keys() <= set(locked))
 
 
 def settle(tx: Transaction, moments: Mapping[int, datetime]) -> None:
@@ -201,6 +206,8 @@ def _write(
     written: Column[Any],
     moments: Mapping[int, datetime | None],
     guard: Guard = lambda moment: true(),
+    *,
+    locked: bool = False,
 ) -> None:
     """Write one column of many states; what somebody else is changing is left to its wake-up."""
     if not moments:
@@ -208,7 +215,9 @@ def _write(
     rows = [(key, moments[key]) for key in sorted(moments)]
     if tx.on_postgresql:
         given = unnested((manifest_state.c.manifest_id, written), rows)
-        chosen = and_(_free(tx, moments), manifest_state.c.manifest_id == given.c.manifest_id)
+        key = manifest_state.c.manifest_id
+        ours = among(tx, key, moments) if locked else _free(tx, moments)
+        chosen = and_(ours, key == given.c.manifest_id)
         moment = given.c[written.name]
         tx.connection.execute(
             update(manifest_state).where(chosen, guard(moment)).values({written: moment})
