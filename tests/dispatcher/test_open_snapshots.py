@@ -164,19 +164,20 @@ def test_what_falls_due_meanwhile_is_not_overlooked(scene: Scene, moment: list[f
     assert delayed in dispatched(scene, dispatcher)
 
 
-def blocks_of(scene: Scene) -> Callable[[], int]:
-    """How many blocks of the live tables will have been read since now."""
+def blocks_of(scene: Scene, *tables: str) -> Callable[[], int]:
+    """How many blocks of the live tables, or of these, will have been read since now."""
+    names = tables or ("headway_work_queue", "headway_execution")
     counted = text(
         "SELECT sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::bigint"
         " FROM pg_statio_user_tables WHERE schemaname = current_schema()"
-        " AND relname IN ('headway_work_queue', 'headway_execution')"
+        " AND relname = ANY (:names)"
     )
 
     def count() -> int:
         with scene.store.writing() as tx:
             tx.connection.execute(text("SELECT pg_stat_force_next_flush()"))
         with scene.store.writing() as tx:
-            return int(tx.connection.execute(counted).scalar_one())
+            return int(tx.connection.execute(counted, {"names": list(names)}).scalar_one())
 
     before = count()
     return lambda: count() - before

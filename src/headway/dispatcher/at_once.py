@@ -27,7 +27,7 @@ class AtOnce:
     longer. The more often it was in vain, the more seldom it is tried.
 
     >>> AtOnce(own_workers, settings, observer).start(line, workers, None)  # doctest: +SKIP
-    True
+    [Execution(id=7, ...)]
     """
 
     def __init__(self, own_workers: OwnWorkers, settings: Settings, observer: Observer) -> None:
@@ -38,14 +38,14 @@ class AtOnce:
         self._in_vain = 0
         self._to_pass = 0
 
-    def start(self, line: Line, workers: Workers, next_at: datetime | None) -> bool:
+    def start(self, line: Line, workers: Workers, next_at: datetime | None) -> Sequence[Execution]:
         """Start all, or nothing; what is delayed is due from *next_at* on."""
         if self._to_pass:
             self._to_pass -= 1
-            return False
+            return ()
         began, hands = time.perf_counter(), self._own_workers.reserve()
         if hands is None:
-            return False
+            return ()
         of_manifests = self._without_manifest < IN_A_ROW
         started: list[Execution] = []
         try:
@@ -59,7 +59,7 @@ class AtOnce:
         self._in_vain = 0 if started else self._in_vain + 1
         self._to_pass = min(max(self._in_vain - 1, 0), MOST_PASSED)
         self.learn(started)
-        return bool(started)
+        return started
 
     def learn(self, started: Iterable[Execution | WorkQueueEntry]) -> None:
         """What has *started* now, here or in a cycle, is what comes next as well."""

@@ -12,6 +12,7 @@ from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
 from headway.dispatcher.at_once import AtOnce
 from headway.dispatcher.hands import KeptHands
+from headway.dispatcher.oldest import OldestLive
 from headway.dispatcher.result import DispatchResult as DispatchResult
 from headway.dispatcher.result import by_server
 from headway.dispatcher.shut import ShutGroups
@@ -82,6 +83,7 @@ class JobDispatcher:
         self._unknown = UnknownWorkflows()
         self._shut = ShutGroups()
         self._front = Front()
+        self._oldest = OldestLive()
         # Until it is known who else there is, nobody may be there to dispatch for its workers.
         self._last = DispatchResult(led=True, for_itself=own_workers is not None)
         self._looked_at: float | None = None
@@ -115,10 +117,11 @@ class JobDispatcher:
         if not line.is_free or not self._turn.acquire(blocking=False):
             return False
         try:
-            if not self._at_once.start(line, at_rest, self._next_at):
-                return False
-            self._looked_at = monotonic()
-            return True
+            started = self._at_once.start(line, at_rest, self._next_at)
+            if started:
+                self._looked_at = monotonic()
+                self._oldest.created([one.id for one in started])
+            return bool(started)
         finally:
             self._turn.release()
 
@@ -185,6 +188,7 @@ class JobDispatcher:
             if seen is None or seen.queued:
                 # What was dispatched is told first; the next cycle sees to that.
                 self._shut.note(env, in_a_hurry=bool(state.dispatched))
+            self._oldest.note(tx, state.counted)
             unknown = self._unknown.fail(env)
             now = tx.now
             result = DispatchResult(
@@ -201,6 +205,7 @@ class JobDispatcher:
                 for_itself=free is not None,
             )
         hands.started = state.started
+        self._oldest.created(state.dispatched.values())
         result = self._pass_on(state, result, now)
         self._tell_of_cycle(result, times)
         return result

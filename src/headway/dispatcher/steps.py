@@ -54,10 +54,10 @@ def _read(env: DispatchEnv) -> Page:
 
 def load_dispatch_capacity(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """Count what holds a slot, overall and per group."""
-    if not state.entries:
-        return state
     if env.seen:
         return replace(state, active=env.seen.active)
+    if not state.entries:
+        return state
     excluded = env.settings.exclude_from_max_active_jobs
     active = executions.count_active(env.tx, excluded, state.live_from)
     env.front.count_from(active.oldest)

@@ -39,6 +39,9 @@ class DispatchEnv:
     seen: Glance | None = None
 
 
+NOT_COUNTED = Active(0, {})
+
+
 @dataclass(frozen=True)
 class DispatchState:
     """What one cycle has found out so far; ``full`` if there may be more than its entries, and
@@ -48,8 +51,13 @@ class DispatchState:
     full: bool = False
     next_at: datetime | None = None
     live_from: int = 0
-    active: Active = field(default_factory=lambda: Active(0, {}))
+    active: Active = NOT_COUNTED
     admissions: tuple[Admission, ...] = ()
     dispatched: Mapping[int, int] = field(default_factory=dict)
     started: tuple[Execution, ...] = ()
     failed: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> Active | None:
+        """What was live before this cycle, if that was counted."""
+        return None if self.active is NOT_COUNTED else self.active

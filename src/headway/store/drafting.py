@@ -7,11 +7,12 @@ starts has its queue to see to. For PostgreSQL, where they go straight to the dr
 from collections.abc import Mapping
 
 from headway.store.dispatching import folding_of
-from headway.store.executions import COUNTED, NOBODY_WAITS
+from headway.store.executions import NOBODY_WAITS
 from headway.store.glance import glance_of
 from headway.store.lane_entries import first_of
 from headway.store.lanes import lanes_of
 from headway.store.leases import holding
+from headway.store.live import counted
 from headway.store.locks import TAKE_AND_NOTE
 from headway.store.servers import LIVING, ServerProcess, workers_of
 from headway.store.shut_groups import noting
@@ -33,7 +34,7 @@ def draft_cycle(process: ServerProcess, first_steps: Mapping[str, str]) -> None:
         LIVING,
         lanes_of(draft, False, False, False),
         *(first_of(draft, shares, grouped) for grouped in (True, False)),
-        COUNTED,
+        counted(draft),
         holding(True, True, NOBODY_WAITS),
         folding_of(draft, first_steps),
         noting(draft),

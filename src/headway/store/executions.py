@@ -10,11 +10,18 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, fun
 from headway.domain.admission import Active
 from headway.domain.execution import Execution, ExecutionState, StepRun
 from headway.domain.routing import LOCAL
-from headway.store import leases
+from headway.store import leases, live
 from headway.store.execution_rows import to_execution
 from headway.store.step_rows import steps_to_json
 from headway.store.tables import execution, executions, manifest
-from headway.store.transaction import Transaction, among, among_found, locked_in_order, word
+from headway.store.transaction import (
+    Transaction,
+    among,
+    among_found,
+    draft_for,
+    locked_in_order,
+    word,
+)
 
 PENDING = execution.c.state == word(ExecutionState.PENDING)
 IN_PROGRESS = execution.c.state == word(ExecutionState.IN_PROGRESS)
@@ -24,29 +31,18 @@ Steps = Mapping[str, str]
 NOTHING_LIVES = 2**63 - 1  # greater than any id
 
 
-_KINDS = (execution.c.group_id, execution.c.workflow, execution.c.task_server)
-COUNTED = (
-    select(*_KINDS, func.count().label("active"), func.min(execution.c.id).label("oldest"))
-    .where(execution.c.id >= bindparam("live_from"))
-    .group_by(*_KINDS)
-)
-
-
 def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0) -> Active:
     """Count what holds a slot; workflows in *excluded* hold one of their group's, none in all.
 
     Whoever knows that nothing older than *live_from* lives need not pass what lived before: ids are
     drawn under the dispatcher's lock, so what comes later has a greater one.
     """
-    return Active.counted(tx.ask(COUNTED, {"live_from": live_from}), excluded)
-
-
-_OLDEST = select(func.min(execution.c.id).label("oldest"))
+    return Active.counted(tx.ask(live.counted(draft_for(tx)), {"live_from": live_from}), excluded)
 
 
 def oldest_live(tx: Transaction) -> int | None:
     """The oldest live execution, if one lives; none comes under the dispatcher's lock."""
-    [row] = tx.ask(_OLDEST)
+    [row] = tx.ask(live.oldest(draft_for(tx)))
     return None if row.oldest is None else int(row.oldest)
 
 
@@ -66,7 +62,7 @@ def claim_pending(
     """
     best_first = (
         select(execution.c.id)
-        .where(PENDING, IS_LOCAL, among(tx, execution.c.workflow, workflows))
+        .where(PENDING, IS_LOCAL, among(tx, execution.c.workflow, workflows), live.may_live(tx))
         .order_by(execution.c.priority.desc(), execution.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -79,7 +75,7 @@ def claim_pending(
 def has_pending(tx: Transaction, crashes: range) -> bool:
     """Whether something waits for the own workers that has taken so many of them along."""
     chosen = execution.c.crashes.between(crashes[0], crashes[-1])
-    pending = select(execution.c.id).where(PENDING, IS_LOCAL, chosen).limit(1)
+    pending = select(execution.c.id).where(PENDING, IS_LOCAL, chosen, live.may_live(tx)).limit(1)
     return tx.connection.execute(pending).first() is not None
 
 
@@ -103,7 +99,8 @@ def hold_to_start(tx: Transaction, owner: str) -> bool:
 
 def has_stale_pending(tx: Transaction, dispatched_before: datetime) -> bool:
     """Whether anything has waited for its worker since before *dispatched_before*."""
-    waiting = select(execution.c.id).where(PENDING, execution.c.dispatched_at < dispatched_before)
+    stale = and_(PENDING, execution.c.dispatched_at < dispatched_before, live.may_live(tx))
+    waiting = select(execution.c.id).where(stale)
     return tx.connection.execute(waiting.limit(1)).first() is not None
 
 
@@ -204,7 +201,7 @@ def owned_by_any(tx: Transaction, owners: Collection[str]) -> list[Owned]:
         execution.c.owner,
         execution.c.cancel_requested,
         execution.c.cancel_reason,
-    ).where(IN_PROGRESS, among(tx, execution.c.owner, owners))
+    ).where(IN_PROGRESS, among(tx, execution.c.owner, owners), live.may_live(tx))
     return [
         Owned(row.id, row.owner, _asked_to_stop(row)) for row in tx.connection.execute(statement)
     ]
@@ -244,7 +241,7 @@ def running(tx: Transaction) -> list[Running]:
             manifest.c.timeout_seconds,
         )
         .select_from(execution.outerjoin(manifest, manifest.c.id == execution.c.manifest_id))
-        .where(IN_PROGRESS)
+        .where(IN_PROGRESS, live.may_live(tx))
         .order_by(execution.c.id)
     )
     return [

@@ -30,7 +30,8 @@ from headway.domain.routing import Share
 from headway.domain.work_queue import WorkQueueEntry, dispatch_order, one_per_manifest
 from headway.store.eligibility import delayed, eligible, entry, group_open, in_order, queued, ready
 from headway.store.entry_rows import OF_GROUP, entry_columns, to_entry
-from headway.store.executions import COUNTED, NOBODY_WAITS
+from headway.store.executions import NOBODY_WAITS
+from headway.store.live import counted as counted_of
 from headway.store.servers import Workers
 from headway.store.tables import manifest_group, server, work_queue
 from headway.store.transaction import CLOCK, Draft, Transaction, among_found, draft_for
@@ -102,15 +103,19 @@ def glance_of(draft: Draft, taken: tuple[Share, ...], ticking: bool) -> Select[A
         .cte("few")
         .prefix_with("MATERIALIZED")
     )
-    standing = _standing(few, CLOCK if ticking else draft.now, draft.now)
+    standing = _standing(draft, few, CLOCK if ticking else draft.now)
     found = _found(draft, taken, few)
     return select(*standing.c, *found.c).select_from(standing.outerjoin(found, true()))
 
 
-def _standing(few: CTE, clock: ColumnElement[Any], now: ColumnElement[Any]) -> Subquery:
+def _standing(draft: Draft, few: CTE, clock: ColumnElement[Any]) -> Subquery:
     """One row that says how everything stands."""
     queued_now = select(func.count()).select_from(few).scalar_subquery()
-    living = select(server.c.id).where(server.c.expires_at > now).order_by(server.c.id.collate("C"))
+    living = (
+        select(server.c.id)
+        .where(server.c.expires_at > draft.now)
+        .order_by(server.c.id.collate("C"))
+    )
     known = bindparam("known", type_=Listed(Text()))
     first_due = (
         select(later.c.scheduled_at)
@@ -118,7 +123,7 @@ def _standing(few: CTE, clock: ColumnElement[Any], now: ColumnElement[Any]) -> S
         .order_by(later.c.scheduled_at)
         .limit(1)
     )
-    counted = COUNTED.subquery("counted")
+    counted = counted_of(draft).subquery("counted")
     active = select(func.json_agg(func.json_build_array(*counted.c), type_=JSON))
     # A lock is written: nobody takes it for nothing.
     held = (

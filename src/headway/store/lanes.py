@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from headway.domain.lanes import Lane
 from headway.store.eligibility import delayed, group_open, in_order, queued, ready
+from headway.store.live import may_live
 from headway.store.tables import execution, manifest_group, work_queue
 from headway.store.transaction import Asking, Draft, Transaction, draft_for
 from headway.store.types import Instant
@@ -85,7 +86,7 @@ def lanes_of(
     draft: Draft, every_head: bool, nobody_ages: bool, all_aged: bool
 ) -> CompoundSelect[Any]:
     """The statement behind :func:`lanes`, with or without its limits."""
-    known = _with_groups(walk(draft))
+    known = _with_groups(draft, walk(draft))
     heads = (
         select(literal_column(f"'{HEADS}'").label("kind"), *known.c)
         .where(known.c.opens_group)
@@ -172,11 +173,11 @@ def _ahead(where: ColumnElement[bool]) -> Select[tuple[int]]:
     )
 
 
-def _with_groups(walked: CTE) -> Any:
+def _with_groups(draft: Draft, walked: CTE) -> Any:
     """The lanes of groups that are not disabled, with what their caps leave free."""
     active = (
         select(execution.c.group_id, func.count().label("active"))
-        .where(execution.c.id >= bindparam("live_from", type_=BigInteger))
+        .where(execution.c.id >= bindparam("live_from", type_=BigInteger), may_live(draft))
         .group_by(execution.c.group_id)
         .subquery("active")
     )

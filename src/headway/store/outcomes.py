@@ -34,6 +34,7 @@ from headway.store.edges import consume
 from headway.store.execution_rows import to_execution
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
 from headway.store.history_rows import write_history
+from headway.store.live import may_live
 from headway.store.settling import settle_ended
 from headway.store.tables import execution, execution_history, outbox, server
 from headway.store.transaction import Transaction, among, locked_in_order
@@ -198,7 +199,8 @@ def end_orphans(
     Returns all that were ended, and the last run of each manifest dead-lettered. A server's id
     never comes back, so what is an orphan stays one, however late this statement is.
     """
-    orphaned = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner))
+    owned = exists().where(server.c.id == execution.c.owner)
+    orphaned = and_(IN_PROGRESS, ~owned, may_live(tx))
     ended = _end(tx, orphaned, _orphaned, backoff, max_crashes=max_crashes, wait=False)
     hopeless = {
         one.manifest_id: one

@@ -12,6 +12,7 @@ from headway.domain.azolla.artifacts import EventType
 from headway.store.eligibility import delayed, queued, ready
 from headway.store.events import to_do
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
+from headway.store.live import may_live
 from headway.store.tables import execution, manifest_state, server, wake, work_queue
 from headway.store.transaction import Transaction
 from headway.store.types import Instant
@@ -34,14 +35,16 @@ def take_pulse(tx: Transaction, owner: str) -> Pulse:
     """Ask once for everybody; *owner* is who asks."""
     now = _now(tx)
     # Whatever lives may run into a timeout, which only the manager sees.
-    manage = or_(exists().where(manifest_state.c.wake_at <= now), _any(wake), _any(execution))
+    lives = select(execution.c.id).where(may_live(tx)).exists()
+    manage = or_(exists().where(manifest_state.c.wake_at <= now), _any(wake), lives)
     waiting = ready(work_queue)
     come = and_(queued(work_queue), delayed(work_queue), work_queue.c.scheduled_at <= now)
     dispatch = or_(exists().where(waiting), exists().where(come))
-    claim = exists().where(PENDING, IS_LOCAL)
-    buried = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner))
+    claim = exists().where(PENDING, IS_LOCAL, may_live(tx))
+    ownerless = ~exists().where(server.c.id == execution.c.owner)
+    buried = and_(IN_PROGRESS, ownerless, may_live(tx))
     orphans = or_(exists().where(server.c.expires_at <= now), exists().where(buried))
-    owned = exists().where(IN_PROGRESS, execution.c.owner == owner)
+    owned = exists().where(IN_PROGRESS, execution.c.owner == owner, may_live(tx))
     requests = exists().where(to_do(EventType.MANIFEST_REQUESTED))
     row = tx.connection.execute(select(manage, dispatch, claim, orphans, owned, requests)).one()
     return Pulse(*(bool(said) for said in row))

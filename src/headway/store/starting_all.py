@@ -47,6 +47,7 @@ from headway.store.execution_rows import just_started
 from headway.store.executions import IS_LOCAL, PENDING
 from headway.store.folding import fold_found
 from headway.store.glance import FEW
+from headway.store.live import may_live
 from headway.store.locks import IS_LEADING, TAKE_AND_NOTE, Lock
 from headway.store.servers import Workers
 from headway.store.tables import execution, manifest, manifest_group, server, work_queue
@@ -164,6 +165,7 @@ def _fit_in_their_groups(
     )
     active = (
         select(execution.c.group_id, func.count().label("active"))
+        .where(may_live(DRAFT))
         .group_by(execution.c.group_id)
         .subquery("active")
     )
@@ -207,6 +209,7 @@ def _is_room_for(many: ColumnElement[int]) -> ColumnElement[bool]:
             )
         )
         .select_from(execution)
+        .where(may_live(DRAFT))
         .scalar_subquery()
     )
 
