@@ -4,9 +4,10 @@ Nothing here imports anything by name: what the database says is looked up, neve
 """
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from headway.definition.inputs import InputType
@@ -58,6 +59,9 @@ class Registry:
 
     def __init__(self) -> None:
         self._by_name: dict[str, RegisteredWorkflow] = {}
+        # Asked for with every start, and seldom another.
+        self._sorted_names: tuple[str, ...] = ()
+        self._first_steps: Mapping[str, str] = MappingProxyType({})
         self._names_of: dict[Hashable, list[str]] = {}
         self._offered: dict[Hashable, Callable[[], RegisteredWorkflow]] = {}
 
@@ -90,6 +94,9 @@ class Registry:
             return _unless_run_otherwise(known, wishes)
         registered = RegisteredWorkflow(workflow, _input_type(workflow), *wishes)
         self._by_name[workflow.name] = registered
+        self._sorted_names = tuple(sorted(self._by_name))
+        steps_now = dict(self._first_steps) | {workflow.name: workflow.steps[0].name}
+        self._first_steps = MappingProxyType(steps_now)
         if len(functions) == 1:
             self._names_of.setdefault(_key(functions[0]), []).append(workflow.name)
         return registered
@@ -133,15 +140,15 @@ class Registry:
         >>> Registry().names()
         ()
         """
-        return tuple(sorted(self._by_name))
+        return self._sorted_names
 
-    def first_steps(self) -> dict[str, str]:
+    def first_steps(self) -> Mapping[str, str]:
         """The step each workflow starts with.
 
-        >>> Registry().first_steps()
+        >>> dict(Registry().first_steps())
         {}
         """
-        return {name: one.workflow.steps[0].name for name, one in self._by_name.items()}
+        return self._first_steps
 
     def _name(self, reference: Reference) -> str:
         if isinstance(reference, str):

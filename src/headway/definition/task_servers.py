@@ -31,6 +31,8 @@ class TaskServers:
         self._relayed: dict[str, RelayedServer] = {}
         self._away: frozenset[str] = frozenset()
         self._routing = Routing()
+        # Asked for with every start, and seldom another.
+        self._local: tuple[tuple[Routing, tuple[str, ...]], frozenset[str]] | None = None
 
     @property
     def routing(self) -> Routing:
@@ -143,7 +145,10 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         >>> hw.workflow("load")(lambda: None) and hw.task_servers.local_workflows()
         frozenset({'load'})
         """
-        return workflows_of(self._routing.local(self._registry.names()))
+        asked = (self._routing, self._registry.names())
+        if self._local is None or self._local[0] != asked:
+            self._local = (asked, workflows_of(self._routing.local(asked[1])))
+        return self._local[1]
 
     def all_handed_to(self, server: TaskServer) -> "TaskServers":
         """The same names and routes, but *server* behind each of them.

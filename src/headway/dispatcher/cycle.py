@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from threading import Lock as ThreadLock
 from time import monotonic
@@ -14,7 +14,7 @@ from headway.dispatcher.at_once import AtOnce
 from headway.dispatcher.hands import KeptHands
 from headway.dispatcher.oldest import OldestLive
 from headway.dispatcher.result import DispatchResult as DispatchResult
-from headway.dispatcher.result import by_server
+from headway.dispatcher.result import by_server, due_in
 from headway.dispatcher.shut import ShutGroups
 from headway.dispatcher.steps import (
     apply_capacity_limits,
@@ -181,14 +181,10 @@ class JobDispatcher:
             )
             state: DispatchState = JOB_DISPATCHER.run_now(DispatchState(), env, before_step=times)
             times.stop()
-            self._at_rest = None if state.full else workers
-            self._next_at = state.next_at
-            if self._at_once:
-                self._at_once.learn(state.entries[:FEW])
+            self._remember(tx, state, workers)
             if seen is None or seen.queued:
                 # What was dispatched is told first; the next cycle sees to that.
                 self._shut.note(env, in_a_hurry=bool(state.dispatched))
-            self._oldest.note(tx, state.counted)
             unknown = self._unknown.fail(env)
             now = tx.now
             result = DispatchResult(
@@ -196,7 +192,7 @@ class JobDispatcher:
                 loaded=len(state.entries),
                 dispatched=tuple(sorted(state.dispatched.values())),
                 admissions=state.admissions,
-                due_in=_due_in(state.next_at, now),
+                due_in=due_in(state.next_at, now),
                 failed=(*sorted(state.failed), *unknown.failed),
                 unknown=unknown.waiting,
                 more=_is_more(state, spare=free != some),
@@ -209,6 +205,13 @@ class JobDispatcher:
         result = self._pass_on(state, result, now)
         self._tell_of_cycle(result, times)
         return result
+
+    def _remember(self, tx: Transaction, state: DispatchState, workers: Workers | None) -> None:
+        self._at_rest = None if state.full else workers
+        self._next_at = state.next_at
+        if self._at_once:
+            self._at_once.learn(state.entries[:FEW])
+        self._oldest.note(tx, state.counted)
 
     def _tell_of_cycle(self, result: DispatchResult, times: StepTimes) -> None:
         self._observer.emit(
@@ -292,8 +295,3 @@ class JobDispatcher:
 def _is_more(state: DispatchState, *, spare: bool) -> bool:
     """Whether another cycle could dispatch more now; *spare* if this one left some hands free."""
     return state.full and bool(state.dispatched) and (spare or has_room(state.admissions))
-
-
-def _due_in(next_at: datetime | None, now: datetime) -> timedelta | None:
-    """What is over already, somebody is changing at this moment."""
-    return None if next_at is None or next_at <= now else next_at - now

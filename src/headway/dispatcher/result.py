@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from headway.domain.admission import Admission, Verdict
 from headway.domain.routing import LOCAL
@@ -66,3 +66,12 @@ def by_server(
 def _own_first(name: str) -> tuple[bool, str]:
     """Waking the own workers takes no time; another server may take its own."""
     return (name != LOCAL, name)
+
+
+def due_in(next_at: datetime | None, now: datetime) -> timedelta | None:
+    """How long until *next_at*; what is over already, somebody is changing at this moment.
+
+    >>> due_in(None, datetime(2030, 1, 1)) is None
+    True
+    """
+    return None if next_at is None or next_at <= now else next_at - now

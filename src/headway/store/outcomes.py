@@ -199,8 +199,7 @@ def end_orphans(
     Returns all that were ended, and the last run of each manifest dead-lettered. A server's id
     never comes back, so what is an orphan stays one, however late this statement is.
     """
-    owned = exists().where(server.c.id == execution.c.owner)
-    orphaned = and_(IN_PROGRESS, ~owned, may_live(tx))
+    orphaned = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner), may_live(tx))
     ended = _end(tx, orphaned, _orphaned, backoff, max_crashes=max_crashes, wait=False)
     hopeless = {
         one.manifest_id: one
