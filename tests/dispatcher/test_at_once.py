@@ -160,13 +160,17 @@ def test_a_run_of_a_manifest_has_all_that_a_cycle_gives_it(world: World, line: L
     assert usual._replace(**ours) == started
 
 
-def test_it_is_told_as_a_cycle_tells_it(scene: Scene, line: Line) -> None:
-    alive(scene, slots=4)
-    dispatching = at_rest(scene, Workers())
-    queue(scene, 1)
+@pytest.mark.parametrize("kind", ["ad hoc", "in an open group"])
+def test_it_is_told_as_a_cycle_tells_it(world: World, line: Line, kind: str) -> None:
+    scene, workers = world.scene, Workers(free=9, takes=KNOWN)
+    dispatching = expecting_manifests(scene, workers)
+    world.queue(kind)
     assert dispatching.start_all(line)
-    [queued] = queue(scene, 1)
-    dispatching.run_once()
+    with scene.store.writing() as tx:
+        ours = execution.c.id.in_([one.id for one in workers.given.pop()])
+        tx.connection.execute(delete(execution).where(ours))
+    [queued] = world.queue(kind)
+    assert len(dispatching.run_once().dispatched) == 1
 
     at_once, by_cycle = (one.fields for one in scene.events.named("execution.dispatched"))
     assert at_once.keys() == by_cycle.keys()
@@ -381,6 +385,16 @@ def test_only_a_few_start_without_a_cycle(scene: Scene, line: Line, count: int, 
     queue(scene, count)
     assert dispatching.start_all(line) is fits
     assert len(states(scene)) == (count if fits else 0)
+
+
+def test_more_of_a_group_than_a_cycle_takes_are_left_to_it(scene: Scene, line: Line) -> None:
+    scene.configure(max_queued_jobs_per_cycle=2)
+    alive(scene, slots=9)
+    dispatching = at_rest(scene, Workers(free=9))
+    queue(scene, 3)
+    with nothing_changes(scene):
+        assert not dispatching.start_all(line)
+    assert len(dispatching.run_once().dispatched) == 2
 
 
 @pytest.mark.parametrize("limit", ["hands", "slots", "jobs"])

@@ -33,7 +33,11 @@ class AtOnce:
     def __init__(self, own_workers: OwnWorkers, settings: Settings, observer: Observer) -> None:
         self._own_workers = own_workers
         self._observer = observer
-        self._room = Room(settings.max_active_jobs, settings.exclude_from_max_active_jobs)
+        self._room = Room(
+            settings.max_active_jobs,
+            settings.exclude_from_max_active_jobs,
+            settings.max_queued_jobs_per_cycle,
+        )
         self._without_manifest = IN_A_ROW
         self._in_vain = 0
         self._to_pass = 0
@@ -85,8 +89,8 @@ class AtOnce:
             "execution.dispatched",
             execution_id=started.id,
             entry_id=started.entry_id,
-            external_id=None,
-            group=None,
+            external_id=started.external_id,
+            group=started.group_name,
             workflow=started.workflow,
             source=started.source,
             task_server=LOCAL,

@@ -63,10 +63,12 @@ NO_LIMIT = 2**62
 
 
 class Room(NamedTuple):
-    """How many may be live at once, but for those of workflows that are *excluded*."""
+    """How many may be live at once, but for those of workflows that are *excluded*, and how many of
+    a group are looked at together."""
 
     max_active_jobs: int | None
     excluded: Collection[str] = ()
+    per_group: int | None = None
 
 
 def start_all(
@@ -89,7 +91,7 @@ def start_all(
         "living": len(workers.ids),
         "workflows": sorted(local & frozenset(hands.workflows)),
         "owner": hands.owner,
-        "free": min(hands.free, FEW),
+        "free": min(hands.free, FEW if room.per_group is None else min(FEW, room.per_group)),
         "slots": workers.slots,
         "most": NO_LIMIT if room.max_active_jobs is None else room.max_active_jobs,
         "excluded": sorted(room.excluded),
@@ -114,7 +116,11 @@ def starting_all(
     """The statement behind :func:`start_all`, after the one that takes the lock."""
     # What somebody else is changing waits for the next cycle.
     few = (
-        select(front.c.id, _is_usual(of_manifests).label("is_usual"))
+        select(
+            front.c.id,
+            _is_usual(of_manifests).label("is_usual"),
+            not_(_is_excluded(front)).label("needs_slot"),
+        )
         .where(ready(front))
         .order_by(front.c.group_id, *in_order(front))
         .limit(FEW + 1)
@@ -127,7 +133,7 @@ def starting_all(
         IS_LEADING,
         many.between(1, bindparam("free", type_=Integer)),
         select(func.bool_and(few.c.is_usual)).scalar_subquery(),
-        _is_room_for(many),
+        _is_room_for(few, many),
         *(_fit_in_their_groups(few, many, taken) if of_manifests else ()),
         _nothing_else_is_due(),
         _only_these_live(),
@@ -194,18 +200,25 @@ def _is_usual_of_its() -> ColumnElement[bool]:
     return or_(and_(entry.c.manifest_id.is_(None), entry.c.group_id.is_(None)), of_manifest)
 
 
-def _is_room_for(many: ColumnElement[int]) -> ColumnElement[bool]:
+def _is_excluded(one: Any) -> ColumnElement[bool]:
+    excluded: ColumnElement[bool] = one.c.workflow == any_(
+        bindparam("excluded", type_=Listed(Text()))
+    )
+    return excluded
+
+
+def _is_room_for(few: CTE, many: ColumnElement[int]) -> ColumnElement[bool]:
     """For so *many* more, and nothing waits to be claimed, which would come first."""
-    excluded = execution.c.workflow == any_(bindparam("excluded", type_=Listed(Text())))
+    needed = select(func.count()).select_from(few).where(few.c.needs_slot).scalar_subquery()
     waiting = func.count().filter(PENDING, IS_LOCAL)
     local = func.count().filter(IS_LOCAL)
-    live = func.count().filter(not_(excluded))
+    live = func.count().filter(not_(_is_excluded(execution)))
     return (
         select(
             and_(
                 waiting == 0,
                 local + many <= bindparam("slots", type_=BigInteger),
-                live + many <= bindparam("most", type_=BigInteger),
+                or_(needed == 0, live + needed <= bindparam("most", type_=BigInteger)),
             )
         )
         .select_from(execution)
