@@ -47,6 +47,8 @@ class Occurrences:
         An interval has no time of its own: every day from 23:00 on, all of its points could lie
         in the same nightly window for ever. A cron expression like that is refused when declared.
         """
+        if not self.exclusions:
+            return self
         if isinstance(self.schedule, Every) and self._skipping and self.first(since) is None:
             deferring = tuple(replace(one, then=Then.DEFER) for one in self.exclusions)
             return replace(self, exclusions=deferring)
@@ -55,6 +57,8 @@ class Occurrences:
     def first(self, since: datetime) -> datetime | None:
         """Return the first occurrence later than *since* that is not skipped."""
         found = self.schedule.next_after(since)
+        if not self.exclusions:
+            return found
         skipping = self._skipping
         if not skipping:
             return found
@@ -88,6 +92,8 @@ class Occurrences:
         Where the variance is many times the gap between occurrences, the search ends early with
         the newest of all, which then stands for those that it overtakes.
         """
+        if not self.exclusions and not self.variance:
+            return self.schedule.latest(since, now)
         newest = None
         for seen, nominal in enumerate(self.backwards(since, now)):
             newest = newest or nominal
@@ -117,13 +123,13 @@ class Occurrences:
 
     def count(self, since: datetime, until: datetime) -> int:
         """Return how many occurrences in (*since*, *until*] are not skipped, walking up to 25."""
-        if isinstance(self.schedule, Every) and not self._skipping:
+        if isinstance(self.schedule, Every) and not (self.exclusions and self._skipping):
             return (until - since) // self.schedule.interval
         return sum(1 for _ in islice(self._forwards(since, until), COUNTED_AT_MOST))
 
     def skipped_before(self, since: datetime, first: datetime, now: datetime) -> datetime | None:
         """Return the newest skipped occurrence up to *now*, *first* being the first that is not."""
-        if not self._skipping or self.schedule.next_after(since) == first:
+        if not self.exclusions or not self._skipping or self.schedule.next_after(since) == first:
             return None
         return self.schedule.latest(since, min(now, first - _INSTANT))
 

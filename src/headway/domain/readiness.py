@@ -93,7 +93,10 @@ def guards(view: ManifestDispatchView, dead_lettered: Collection[int]) -> tuple[
 
 def held_by(view: ManifestDispatchView, dead_lettered: Collection[int]) -> str | None:
     """The first guard that keeps a manifest from being queued, in words."""
-    return next((one.reason(view) for one in _RULES if one.holds(view, dead_lettered)), None)
+    for one in _RULES:
+        if one.holds(view, dead_lettered):
+            return one.reason(view)
+    return None
 
 
 def due_of(view: ManifestDispatchView, now: datetime, defaults: Defaults) -> Due:

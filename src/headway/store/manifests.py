@@ -38,7 +38,6 @@ from headway.store.tables import (
 from headway.store.transaction import (
     Draft,
     Transaction,
-    among,
     among_found,
     among_given,
     draft_for,
@@ -60,14 +59,13 @@ def due_candidates(tx: Transaction, limit: int) -> list[int]:
     need not be asked who is in which group.
     """
     key = manifest_state.c.manifest_id
-    chosen = tx.connection.execute(_first(tx, limit + 1, manifest_state.c.wake_at, key)).all()
-    if not chosen:
-        return []
-    due = among(tx, key, [row.manifest_id for row in chosen])
-    if len(chosen) > limit:
-        due = among_found(tx, key, _fairly(tx, limit))
-    free = select(key).where(due).order_by(key)
-    locked = free.with_for_update(skip_locked=True, key_share=True)
+    longest = _first(tx, limit + 1, manifest_state.c.wake_at, key)
+    free = longest.with_for_update(skip_locked=True, key_share=True)
+    ids = sorted(row.manifest_id for row in tx.connection.execute(free))
+    if len(ids) <= limit:
+        return ids
+    fair = select(key).where(among_found(tx, key, _fairly(tx, limit))).order_by(key)
+    locked = fair.with_for_update(skip_locked=True, key_share=True)
     return list(tx.connection.execute(locked).scalars())
 
 

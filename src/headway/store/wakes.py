@@ -20,6 +20,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal,
     or_,
     select,
     true,
@@ -214,14 +215,16 @@ def _write(
         return
     rows = [(key, moments[key]) for key in sorted(moments)]
     if tx.on_postgresql:
-        given = unnested((manifest_state.c.manifest_id, written), rows)
         key = manifest_state.c.manifest_id
-        ours = among(tx, key, moments) if locked else _free(tx, moments)
-        chosen = and_(ours, key == given.c.manifest_id)
-        moment = given.c[written.name]
-        tx.connection.execute(
-            update(manifest_state).where(chosen, guard(moment)).values({written: moment})
-        )
+        chosen = among(tx, key, moments) if locked else _free(tx, moments)
+        moment: ColumnElement[Any]
+        if len(set(moments.values())) == 1:  # as for all that were queued: no time at all
+            moment = literal(rows[0][1], written.type)
+        else:
+            given = unnested((key, written), rows)
+            chosen, moment = and_(chosen, key == given.c.manifest_id), given.c[written.name]
+        changed = update(manifest_state).where(chosen, guard(moment))
+        tx.connection.execute(changed.values({written: moment}))
         return
     one = bindparam("b_moment", type_=written.type)
     this = manifest_state.c.manifest_id == bindparam("b_manifest_id")
