@@ -32,8 +32,9 @@ __all__ = ["held"]
 pytestmark = pytest.mark.postgresql
 
 COMPLETED = Outcome(ExecutionState.COMPLETED)
-# A block of an index for each way to look, and what PostgreSQL itself looks up.
-FEW_BLOCKS = 60
+# Who passes them all reads 312 and more. Before PostgreSQL 18 an index by priority is gone through
+# from end to end, though not the rows it leads to.
+FEW_BLOCKS = 120
 
 
 @pytest.fixture
