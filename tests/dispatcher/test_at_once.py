@@ -52,9 +52,13 @@ from tests.dispatcher.world import (
     made_world,
     put_in,
 )
+from tests.pgbouncer import in_front
 from tests.statements import sent_statements
 
-pytestmark = pytest.mark.postgresql
+pytestmark = [
+    pytest.mark.postgresql,
+    pytest.mark.skipif(in_front(), reason="behind a pooler nobody hears of anything"),
+]
 
 # Of all kinds, those that nothing but room is asked of.
 USUAL = {

@@ -20,6 +20,7 @@ from headway.store import executions, notifications, outcomes
 from headway.store.engine import Store
 from tests.builders import OWNER, Scene, tried_again
 from tests.dispatcher.test_started_at_once import Workers, alive
+from tests.pgbouncer import in_front
 
 ROUNDS = 30
 NAMES = ("one", "other")
@@ -125,7 +126,8 @@ class RaceToStart(Race):
     def dispatch(self, store: Store) -> None:
         mine = self.stores.index(store)
         for _ in range(PER_ROUND):
-            if self.dispatchers[mine].start_all(next(self.heard[mine]).line):
+            heard = next(self.heard[mine], None)  # behind a pooler nobody hears anything
+            if heard is not None and self.dispatchers[mine].start_all(heard.line):
                 self.started += 1
             else:
                 tried_again(self.dispatchers[mine].run_once)
@@ -163,5 +165,5 @@ def test_two_who_start_at_once_what_they_hear_of_never_exceed_a_limit(
             one.close()
 
         assert 1 <= race.most <= 2
-        assert race.started, "and some started at once"
+        assert race.started or in_front(), "and some started at once"
         assert scene.ended(ExecutionState.COMPLETED)
