@@ -31,7 +31,7 @@ from headway.store.tables import work_queue as entries
 from headway.store.together import Line
 from headway.store.types import Instant, Listed
 from headway.wakeups import Role
-from tests.builders import eventually
+from tests.builders import Scene, eventually
 from tests.statements import sent_statements
 
 pytestmark = pytest.mark.postgresql
@@ -186,3 +186,37 @@ def test_what_is_queued_by_a_line_is_there_at_once_and_told(store: Store) -> Non
             assert other.connection.execute(select(entries.c.id)).scalar_one() == key
     assert next(one.topics for one in heard if one.topics) == {Role.DISPATCHER}
     heard.close()
+
+
+def test_what_is_queued_after_something_was_asked_is_there_as_well(store: Store) -> None:
+    """A question by the same connection begins a transaction, which has to be committed."""
+    with store.queueing(Role.DISPATCHER) as tx:
+        assert tx.line is not None
+        assert tx.connection.execute(ONE).scalar_one() == 1
+        [key] = work_queue.enqueue(tx, [NOBODY])
+    with store.reading() as tx:
+        assert tx.connection.execute(select(entries.c.id)).scalar_one() == key
+
+
+def test_what_failed_after_something_was_asked_leaves_nothing(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.queueing(Role.DISPATCHER) as tx:
+        tx.connection.execute(ONE)
+        work_queue.enqueue(tx, [NOBODY])
+        raise ZeroDivisionError
+    with store.reading() as tx:
+        assert tx.connection.execute(select(entries.c.id)).first() is None
+
+
+def test_a_trigger_with_an_input_of_its_own_is_not_lost(postgres_url: str) -> None:
+    with Scene(postgres_url, virtual_time=False) as scene:
+
+        @scene.app.workflow("double")
+        def double(number: int) -> None: ...
+
+        scene.app.schedule("double", "doubling", 2, first_run="at_first_occurrence")
+        scene.apply()
+        entry = scene.app.trigger("doubling", 21)
+        with scene.store.reading() as tx:
+            queued = select(entries.c.input).where(entries.c.id == entry)
+            assert tx.connection.execute(queued).scalar_one() == "21"
+        scene.app.runtime.store.close()

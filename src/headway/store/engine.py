@@ -157,6 +157,8 @@ class Store:
                     yield Transaction(
                         connection, datetime.now(UTC), ticking=True, hint=hint, line=line
                     )
+                    if connection.in_transaction():  # what was asked before has begun one
+                        connection.commit()
                     return
             with self._on_its_own.connect() as connection:
                 yield Transaction(connection, datetime.now(UTC), ticking=True, hint=hint)
