@@ -24,6 +24,20 @@ ROOT = Path(__file__).parents[1]
 __all__ = ["PostgresServer", "PostgresUnavailable", "private_server", "shared_server"]
 
 
+def become_standby(server: PostgresServer) -> None:
+    """Start *server*, which is stopped, as a hot standby: it is read-only until it is promoted."""
+    signal = server.directory / "data" / "standby.signal"
+    signal.touch()
+    if server.account:
+        os.chown(signal, server.account.pw_uid, server.account.pw_gid)
+    server.start(durable=True)
+
+
+def promote(server: PostgresServer) -> None:
+    """Have a standby take writes; its connections stay open."""
+    server.run("pg_ctl", "promote", "-w")
+
+
 @contextmanager
 def shared_server(run: Path) -> Iterator[str]:
     """Join the one server of a test run, starting it if nobody has; yields its URL.

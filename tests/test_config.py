@@ -30,7 +30,7 @@ NAMES = [
     *["dead_letter_retention_period", "auto_purge_dead_letters", "cleanup_interval"],
     *["delete_batch_size", "worker_count", "polling_interval", "shutdown_timeout"],
     *["server_lease", "max_crashes"],
-    *["seeding_attempts", "seeding_base_delay", "allow_lost_commits"],
+    *["seeding_attempts", "seeding_base_delay", "database_start_timeout", "allow_lost_commits"],
 ]
 
 
@@ -246,3 +246,15 @@ def test_unknown_variables_are_reported_with_the_nearest_name() -> None:
         "HEADWAY_QQQ is not a setting and is ignored",
     ]
     assert Settings.from_sources(environ).max_active_jobs == 4
+
+
+def test_the_backoff_has_every_value_that_was_set() -> None:
+    settings = Settings(
+        default_retry_delay="90s",
+        retry_backoff_multiplier=3.0,
+        max_retry_delay="2h",
+        retry_jitter=0.25,
+    )
+    assert settings.retry_policy == RetryPolicy(
+        timedelta(seconds=90), 3.0, timedelta(hours=2), 0.25
+    )

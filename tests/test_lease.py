@@ -7,6 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from headway import lease
+from headway.domain import lease_time
+from headway.domain.lease_time import LeaseTime
 from headway.domain.routing import Routing
 from headway.lease import ON_POSTGRESQL, ON_SQLITE, LeaseKeeper, lease_of, this_process
 from headway.observe import Observer
@@ -30,6 +33,7 @@ class Kept:
         observer = Observer()
         self.events = Recorder(observer)
         self.given_up: list[str] = []
+        self.time_left = LeaseTime()
         self.keeper = LeaseKeeper(
             self.store,
             LEASE,
@@ -38,6 +42,7 @@ class Kept:
             running=lambda: ["load-users"],
             on_lost=self.given_up.append,
             on_cut_off=self._stop_exclusive,
+            time_left=self.time_left,
         )
         self.exclusive = [7]
 
@@ -175,3 +180,26 @@ def test_the_lease_suits_the_database_unless_it_is_chosen(
         assert lease_of(store, None) == expected
         assert lease_of(store, LEASE) == LEASE
         store.close()
+
+
+def test_the_workers_know_how_long_the_lease_lasts(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted from the moment the renewal was sent, and not for a name that is lost."""
+    moment = [100.0]
+    for module in (lease, lease_time):
+        monkeypatch.setattr(module, "steady", lambda: moment[0])
+    keeper = kept.keeper
+    keeper.register()
+    moment[0] = 102.9
+    assert kept.time_left.lasts(keeper.id)
+    moment[0] = 103.0
+    assert not kept.time_left.lasts(keeper.id)
+
+    keeper.beat()
+    assert kept.time_left.lasts(keeper.id)
+
+    before = keeper.id
+    kept.forget()
+    keeper.beat()
+    assert kept.time_left.lasts(keeper.id) and not kept.time_left.lasts(before)

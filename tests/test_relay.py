@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -161,6 +161,17 @@ def test_a_relay_that_dies_with_what_it_took_costs_seconds(post: Post) -> None:
     assert post.broker.told == [sent]
 
 
+def test_what_could_not_be_told_again_is_told_as_soon_as_its_server_is_back(post: Post) -> None:
+    [sent] = post.send()
+    post.publish()
+    post.broker.away_after = 1
+    assert post.publish(minutes=1).published == 0
+    post.broker.away_after = None
+
+    assert post.publish(seconds=LONGEST_PAUSE).published == 1
+    assert post.broker.told == [sent, sent]
+
+
 def test_two_relays_tell_each_execution_once(post: Post) -> None:
     sent = post.send(MANY)
     relays = [post.relay, post.new_relay()]
@@ -269,3 +280,70 @@ def test_what_was_never_told_is_not_stale(post: Post) -> None:
     post.scene.clock.advance(hours=5)
     assert post.scene.manage().reaped_pending == 0
     assert post.publish().published == 1
+
+
+class Picky(Broker):
+    """A server that answers, and takes only what it likes."""
+
+    def __init__(self, likes: Callable[[int], bool]) -> None:
+        super().__init__()
+        self.likes = likes
+        self.refusals = 0
+
+    def publish(self, execution_id: int) -> None:
+        if not self.likes(execution_id):
+            self.refusals += 1
+            raise ValueError("no exchange 'jobs'")
+        super().publish(execution_id)
+
+
+@pytest.mark.parametrize("many", [1, 12])
+def test_a_server_that_answers_but_takes_nothing_fails_what_it_is_sent(
+    post: Post, many: int
+) -> None:
+    post.scene.app.task_servers.relayed["broker"] = Picky(lambda sent: False)  # type: ignore[index]
+    post.enqueue(many)
+
+    for _ in range(200):
+        if not post.scene.history.queue.all():
+            break
+        post.dispatch()
+        post.publish(minutes=2)
+
+    failed = post.scene.ended(ExecutionState.FAILED)
+    assert len(failed) == many and post.scene.history.queue.all() == []
+    [failure] = {one.failure for one in failed}
+    assert failure is not None and failure.type == FailureCode.REFUSED
+    assert failure.message == (
+        "task server 'broker' answers, but does not take it: ValueError: no exchange 'jobs'"
+    )
+
+
+def test_one_execution_that_a_server_does_not_take_keeps_no_other_from_it(post: Post) -> None:
+    [refused] = post.send()
+    others = post.send(5)
+    picky = Picky(lambda sent: sent != refused)
+    post.scene.app.task_servers.relayed["broker"] = picky  # type: ignore[index]
+
+    assert post.publish().published == 5
+
+    assert picky.told == list(others)
+    [waiting] = rows_of(post.scene.store, work_queue)
+    assert (waiting["dispatch_attempts"], waiting["delayed"]) == (1, True)
+    [left] = post.scene.ended(HANDED_BACK)
+    assert left.id == refused and left.failure is not None
+    assert post.scene.events.named("dispatch.refused", task_server="broker", count=1)
+    assert not post.scene.events.named("task_server.away")
+
+
+def test_a_connection_that_was_lost_meanwhile_is_opened_again_and_charged_to_nobody(
+    post: Post,
+) -> None:
+    [sent] = post.send()
+    stale = Picky(lambda sent: stale.asked > 0)
+    post.scene.app.task_servers.relayed["broker"] = stale  # type: ignore[index]
+    stale.away_after = None
+
+    assert post.publish().published == 1
+
+    assert (stale.told, stale.refusals, stale.asked) == ([sent], 1, 1)

@@ -16,6 +16,7 @@ from headway import Group, Headway, HeadwayError, Run, cron, every, once
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.schedule import Schedule
 from headway.errors import InputError, ManifestNotFound
+from headway.manager import chunk
 from headway.store.engine import Store
 from headway.testing import NeverIdle, Sandbox, VirtualClock
 
@@ -23,6 +24,23 @@ MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 HOURLY = pytest.mark.parametrize(
     "schedule", [every(hours=1), cron("0 * * * *")], ids=["interval", "cron"]
 )
+
+
+def test_nothing_due_is_left_behind_a_chunk_of_which_nothing_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chunk, "LARGEST", 2)
+    hw = Headway("tests")
+
+    @hw.workflow
+    def extract(table: str) -> None: ...
+
+    for number in range(6):
+        hw.schedule(extract, f"off-{number}", "users", every(hours=1), enabled=False, group="etl")
+    hw.schedule(extract, "on", "users", every(hours=1), group="etl")
+    with Sandbox(hw) as box:
+        box.run_until_idle()
+        assert [one.external_id for one in box.executions()] == ["on"]
 
 
 def app(schedule: Schedule, **options: Any) -> Headway:
@@ -312,11 +330,13 @@ def test_a_database_that_is_not_empty_is_refused(sqlite_url: str) -> None:
         pass
 
 
-def test_two_sandboxes_of_one_application_know_nothing_of_each_other() -> None:
-    hw = app(every(hours=1))
-    with Sandbox(hw, start=MONDAY) as one, Sandbox(hw, start=MONDAY) as other:
+def test_two_sandboxes_of_two_applications_know_nothing_of_each_other() -> None:
+    hw, other_hw = app(every(hours=1)), app(every(hours=1))
+    with Sandbox(hw, start=MONDAY) as one, Sandbox(other_hw, start=MONDAY) as other:
         one.advance(hours=2)
         assert (len(one.executions()), len(other.executions())) == (3, 0)
+        hw.trigger("extract-users")
+        assert (len(one.queued()), len(other.queued())) == (1, 0)
 
 
 def test_async_code_is_told_how_to_use_it() -> None:

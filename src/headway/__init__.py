@@ -1,5 +1,6 @@
 """headway runs many related jobs under control, with a complete record of what happened."""
 
+import headway_command.as_module  # noqa: F401 - obeys stop signals while the rest is imported
 from headway.definition.app import Headway
 from headway.definition.making import Item
 from headway.domain.azolla.artifacts import ContextSnapshot

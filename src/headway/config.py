@@ -163,6 +163,10 @@ class Settings(AzollaSettings, DashboardSettings, QueueSettings):
     seeding_base_delay: Delay = _default(
         timedelta(seconds=2), "Wait after the first failed attempt of those, a duration."
     )
+    database_start_timeout: Delay = _default(
+        timedelta(seconds=60),
+        "Time a start waits for a PostgreSQL that refuses every connection, a duration.",
+    )
     allow_lost_commits: Flag = _default(
         False, "Whether to start on a PostgreSQL whose synchronous_commit is off."
     )

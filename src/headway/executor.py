@@ -5,8 +5,10 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Self
 
+from headway.definition import isolated_steps
 from headway.definition.app import Headway
 from headway.domain.execution import ExecutionState
+from headway.domain.lease_time import LeaseTime
 from headway.domain.text import shown
 from headway.errors import HeadwayError
 from headway.federation.building import install
@@ -48,6 +50,7 @@ class Executor:
         self._but = frozenset(but)
         self._deliveries: Deliveries | None = None
         self._patience = 0.0
+        self._lease_time = LeaseTime()
         self._closing = ExitStack()
 
     def __enter__(self) -> Self:
@@ -57,6 +60,7 @@ class Executor:
             prepare(store)
             if not self.app.settings.allow_lost_commits:
                 check_durability(store)
+            isolated_steps.warn(self.app.registry, self._takes(), self.app.observer)
             announcer = self._announcer(store)
             announcer.start()
             closing.callback(announcer.stop)
@@ -124,6 +128,7 @@ class Executor:
             running=lambda: self._deliveries.running() if self._deliveries else [],
             on_lost=self._change_owner,
             on_cut_off=lambda: self._deliveries.cancellations.cut_off() if self._deliveries else [],
+            time_left=self._lease_time,
         )
 
     def _change_owner(self, own_id: str) -> None:
@@ -140,6 +145,7 @@ class Executor:
             owner,
             on_finished=lambda of_manifests: announcer(concerned(of_manifests)),
             takes=self._takes(),
+            lease_time=self._lease_time,
         )
 
     def _takes(self) -> list[str]:

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from headway.errors import DatabaseOutage, DatabaseUnavailable
 from headway.loops import Loop, LoopState
-from headway.observe import Observer
+from headway.observe import Observer, database_code_in
 from headway.store.engine import TRANSIENT
 
 PULSE = "pulse"
+FILE_LOST = "the database file was deleted or replaced"
+UNUSABLE = "the database cannot be used"
 LOOK_PAUSE = 0.5
 # One failure may be a timeout or a lost connection; the next pass is a new attempt.
 FAILURES = 3
@@ -19,6 +22,8 @@ NO_PROGRESS = timedelta(seconds=30)
 class Trouble:
     """Something that keeps a process from its work, since when, and what is known about it.
 
+    What is *reported* already has an event of its own, and none of the health's.
+
     >>> since = datetime(2026, 1, 5, 9, tzinfo=UTC)
     >>> str(Trouble("the database does not answer", since, "connection refused"))
     'the database does not answer since 2026-01-05 09:00:00 UTC: connection refused'
@@ -27,6 +32,7 @@ class Trouble:
     what: str
     since: datetime
     detail: str = ""
+    reported: bool = False
 
     def __str__(self) -> str:
         told = f"{self.what} since {self.since:%Y-%m-%d %H:%M:%S} UTC"
@@ -66,13 +72,16 @@ def diagnose(loops: Iterable[LoopState], renewed_at: datetime, lease: timedelta)
     True
     """
     states = list(loops)
-    return Health(tuple([*_away(states), *_failing(states), *_lost(states, renewed_at, lease)]))
+    away = list(_away(states))
+    others = [one for one in states if not (away and database_code_in(one.error))]
+    return Health(tuple([*away, *_failing(others), *_lost(states, renewed_at, lease)]))
 
 
 def _away(states: Iterable[LoopState]) -> Iterator[Trouble]:
     for one in states:
-        if one.name == PULSE and one.failing_since is not None and _is_transient(one.error):
-            yield Trouble("the database does not answer", one.failing_since, _first_line(one.error))
+        if one.name == PULSE and one.failing_since is not None and _is_of_database(one.error):
+            what = UNUSABLE if _is_broken(one.error) else "the database does not answer"
+            yield Trouble(what, one.failing_since, _first_line(one.error))
 
 
 def _failing(states: Iterable[LoopState]) -> Iterator[Trouble]:
@@ -83,7 +92,7 @@ def _failing(states: Iterable[LoopState]) -> Iterator[Trouble]:
         elif (
             one.failing_since is not None
             and one.failures >= FAILURES
-            and not _is_transient(one.error)
+            and not _is_of_database(one.error)
         ):
             detail = _first_line(one.error)
             yield Trouble(f"the {one.name} fails again and again", one.failing_since, detail)
@@ -94,12 +103,17 @@ def _lost(states: Iterable[LoopState], renewed_at: datetime, lease: timedelta) -
         yield Trouble("the lease is over", renewed_at + lease, "nothing new is started")
 
 
-def _is_transient(error: BaseException | None) -> bool:
+def _is_of_database(error: BaseException | None) -> bool:
     while error is not None:
-        if isinstance(error, TRANSIENT):
+        if isinstance(error, (*TRANSIENT, DatabaseUnavailable)):
             return True
         error = error.__cause__
     return False
+
+
+def _is_broken(error: BaseException | None) -> bool:
+    """Whether the database answers, but cannot be used: its file is damaged, say."""
+    return isinstance(error, DatabaseUnavailable) and not isinstance(error, DatabaseOutage)
 
 
 def _first_line(error: BaseException | None) -> str:
@@ -133,7 +147,7 @@ class HealthWatch:
     def look(self) -> float:
         """Tell what is wrong if that was not told before, or that all is well again."""
         health = self.health()
-        what = frozenset(trouble.what for trouble in health.troubles)
+        what = frozenset(one.what for one in health.troubles if not one.reported)
         if what - self._told:
             self._red_since = self._red_since or datetime.now(UTC)
             self._observer.emit("service.unhealthy", reasons=health.reasons)

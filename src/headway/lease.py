@@ -11,11 +11,14 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
+from headway.domain.lease_time import LeaseTime, steady
 from headway.domain.routing import Routing
+from headway.errors import HeadwayError
 from headway.loops import Loop
-from headway.observe import Observer, told
+from headway.observe import Observer
 from headway.store import leases
 from headway.store.engine import TRANSIENT, Store
+from headway.store.outages import Patiently, once
 from headway.store.servers import ServerProcess
 
 ON_POSTGRESQL = timedelta(seconds=15)
@@ -40,7 +43,7 @@ class LeaseKeeper:
     *describe* presents the process under an id, *running* names its jobs, and *on_lost* is told
     the new id before that is registered: by then, nothing may go on in the old one's name.
     *on_cut_off* is asked to stop what must not go on once the lease is nearly over and nobody knows
-    about it, and returns what that was.
+    about it, and returns what that was. *time_left* is told until when the lease lasts.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class LeaseKeeper:
         running: Callable[[], Sequence[str]],
         on_lost: Callable[[str], None],
         on_cut_off: Callable[[], Sequence[int]] = list,
+        time_left: LeaseTime | None = None,
     ) -> None:
         self.id = new_id()
         self.lease = lease
@@ -61,6 +65,7 @@ class LeaseKeeper:
         self._running = running
         self._on_lost = on_lost
         self._on_cut_off = on_cut_off
+        self._time_left = time_left or LeaseTime()
         self._pause = lease.total_seconds() / BEATS_PER_LEASE
         self._last = time.monotonic()
         self.renewed_at = datetime.now(UTC)
@@ -68,37 +73,48 @@ class LeaseKeeper:
         self._loop = Loop("beat", self.beat, observer)
         self._contact = Loop("contact", self.look_at_contact, observer)
 
-    def start(self) -> None:
-        """Register, and begin to renew."""
-        self.register()
+    def start(self, patiently: Patiently = once) -> None:
+        """Register, and begin to renew.
+
+        *patiently* repeats the registration while the database is away.
+        """
+        try:
+            patiently(self.register)
+        except BaseException:
+            self._store.close()  # the connection of its own, which `stop` would not close now
+            raise
         self._loop.start()
         self._contact.start()
 
     def register(self) -> None:
         """Say that this process lives, under the id it has now."""
-        sent = time.monotonic()
+        sent, lasts_from = time.monotonic(), steady()
         with self._store.writing() as tx:
+            leases.leave(tx, self.id)  # if the reply to an earlier commit was lost
             leases.register(tx, self._describe(self.id), self.lease)
         self._registered = True
-        self._renewed(sent)
+        self._renewed(sent, lasts_from)
 
     def stop(self) -> None:
         """End the lease; nothing may be owned any more."""
         self._loop.stop()
         self._contact.stop()
-        if not self._registered:
-            return
+        if self._registered:
+            self._registered = False  # stopped again, it would open the database once more
+            self._leave()
+        self._store.close()
+
+    def _leave(self) -> None:
         try:
             with self._store.writing() as tx:
                 leases.leave(tx, self.id)
-        except TRANSIENT as error:
+        except (*TRANSIENT, HeadwayError) as error:
             # The row expires by itself.
-            self._observer.emit("loop.failed", loop="beat", error=told(error))
-        self._store.close()
+            self._observer.loop_failed("beat", error)
 
     def beat(self) -> float:
         """Renew once, or come back; returns the seconds until the next beat."""
-        sent = time.monotonic()
+        sent, lasts_from = time.monotonic(), steady()
         try:
             with self._store.unclocked(writing=True) as tx:
                 renewed = leases.renew(tx, self.id, self.lease)
@@ -106,10 +122,10 @@ class LeaseKeeper:
             if not renewed:
                 self._come_back()
         except TRANSIENT as error:
-            self._observer.emit("loop.failed", loop="beat", error=told(error))
+            self._observer.loop_failed("beat", error)
             return min(self._pause, LONGEST_RETRY_PAUSE)
         if renewed:  # else it has registered, and that is when the new lease began
-            self._renewed(sent)
+            self._renewed(sent, lasts_from)
         return self._pause
 
     def look_at_contact(self) -> float:
@@ -125,9 +141,10 @@ class LeaseKeeper:
             )
         return self.lease.total_seconds() / LOOKS_PER_LEASE
 
-    def _renewed(self, sent: float) -> None:
-        """By the moment it was *sent*: the lease began when the database read it, not later."""
+    def _renewed(self, sent: float, lasts_from: float) -> None:
+        """By the moment it was *sent*: the lease began when the database read it, not earlier."""
         self._last = sent
+        self._time_left.renewed(self.id, lasts_from + self.lease.total_seconds())
         self.renewed_at = datetime.now(UTC)
 
     def _tell_if_late(self) -> None:
@@ -137,6 +154,7 @@ class LeaseKeeper:
             self._observer.emit("server.late", owner=self.id, seconds=late, jobs=jobs)
 
     def _come_back(self) -> None:
+        self._time_left.end()
         dead, self.id = self.id, new_id()
         self._observer.emit("server.dead", owner=dead, again=self.id, jobs=list(self._running()))
         self._on_lost(self.id)

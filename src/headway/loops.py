@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headway.observe import Observer, told
+from headway.observe import Observer
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 4.0  # whatever was away, work goes on within 5 seconds of its return
@@ -141,7 +141,7 @@ class Loop:
             self._failures += 1
             self._error = error
             self._failing_since = self._failing_since or self._busy_since
-            self._observer.emit("loop.failed", loop=self.name, error=told(error))
+            self._observer.loop_failed(self.name, error)
             doublings = min(self._failures - 1, DOUBLINGS)  # 2**1024 is beyond any float
             return float(min(FIRST_PAUSE * 2**doublings, LONGEST_PAUSE))
         finally:

@@ -4,11 +4,14 @@ Log lines, metrics and tests are subscribers; ``docs/reference/events.md`` lists
 """
 
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from headway.errors import DatabaseLost
 
 logger = logging.getLogger("headway")
 
@@ -46,6 +49,7 @@ class Observer:
     def __init__(self) -> None:
         self._subscribers: tuple[Subscriber, ...] = (log_event,)
         self._recent = {name: deque[Event](maxlen=KEPT_EACH) for name in KEPT}
+        self._lost: frozenset[str] = frozenset()
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call *subscriber* with every event from now on."""
@@ -68,6 +72,24 @@ class Observer:
                 subscriber(event)
             except (Exception, SystemExit):  # a subscriber may end itself, never a worker
                 logger.exception("a subscriber failed on %s", name)
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        """Emit that *loop* caught an error; a lost database file is reported once for all loops.
+
+        >>> Observer().loop_failed("manager", OSError("no route to host"))
+        """
+        lost = database_loss_in(error)
+        if lost is None:
+            code = database_code_in(error)
+            self.emit("loop.failed", loop=loop, error=told(error), database=code)
+        else:
+            self.database_lost(lost)
+
+    def database_lost(self, lost: DatabaseLost) -> None:
+        """Emit that the SQLite file was deleted or replaced, unless that was emitted before."""
+        if lost.database not in self._lost:
+            self._lost |= {lost.database}
+            self.emit("service.database_lost", error=str(lost))
 
     def wants(self, name: str) -> bool:
         """Whether anybody takes note of *name*: most events are for whoever watches closely, and
@@ -126,7 +148,10 @@ LEVELS = {
     "manifest.refused": logging.WARNING,
     "declaration.outdated": logging.WARNING,
     "declaration.kept_back": logging.WARNING,
+    "queue.stranded": logging.WARNING,
+    "workflow.unimportable": logging.WARNING,
     "declaration.waiting": logging.WARNING,
+    "database.waiting": logging.WARNING,
     "delivery.ignored": logging.INFO,
     "delivery.refused": logging.WARNING,
     "relay.unclaimed": logging.WARNING,
@@ -143,6 +168,7 @@ LEVELS = {
     "loop.failed": logging.ERROR,
     "service.unhealthy": logging.ERROR,
     "service.worn_out": logging.ERROR,
+    "service.database_lost": logging.ERROR,
     "service.healthy": logging.WARNING,
     "service.pooled": logging.INFO,
 }
@@ -164,11 +190,47 @@ def log_event(event: Event) -> None:
         logger.log(LEVELS.get(event.name, logging.DEBUG), "%s %s", event.name, details)
 
 
+def database_loss_in(error: BaseException | None) -> DatabaseLost | None:
+    """Return the loss of a SQLite file that *error* is, or was caused by.
+
+    >>> database_loss_in(OSError("no route to host")) is None
+    True
+    """
+    while error is not None and not isinstance(error, DatabaseLost):
+        error = error.__cause__
+    return error
+
+
+def database_code_in(error: BaseException | None) -> str | None:
+    """Return the database's own code, or else its message, if *error* comes of the database.
+
+    >>> database_code_in(OSError("no route to host")) is None
+    True
+    """
+    while error is not None:
+        if (driver := getattr(error, "orig", None)) is not None:
+            # SQLITE_CORRUPT_INDEX, say, is one kind of SQLITE_CORRUPT.
+            kind = "_".join(getattr(driver, "sqlite_errorname", "").split("_")[:2])
+            return str(getattr(driver, "sqlstate", None) or kind or _first_line(driver))
+        error = error.__cause__
+    return None
+
+
 def told(error: BaseException) -> str:
-    """An error in one line, with its cause: the rest of a database's error is the statement.
+    """Return an error in one line, with those of its causes that its message does not quote.
+
+    The further lines of a database's error are the statement.
 
     >>> told(OSError("no route\\nto host"))
     'OSError: no route'
     """
-    line = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    return line if error.__cause__ is None else f"{line}: {told(error.__cause__)}"
+    line = f"{type(error).__name__}: {_first_line(error)}"
+    cause = error.__cause__
+    while cause is not None and (reason := _first_line(cause)) and reason in line:
+        cause = cause.__cause__
+    return line if cause is None else f"{line}: {told(cause)}"
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of a message, without the driver's class that SQLAlchemy puts before it."""
+    return re.sub(r"^\([\w.]+\) ", "", (str(error).splitlines() or [""])[0])

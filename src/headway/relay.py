@@ -1,25 +1,30 @@
 """The relay: tells other task servers what the outbox holds for them, from a thread of its own.
 
 A server that does not answer is asked again after a while, and gets nothing more until it answers;
-what it was never told of goes back to the queue. Its jobs are charged nothing.
+what it was never told of goes back to the queue. Its jobs are charged nothing. One that answers and
+does not take an execution refuses it, as any task server may: so often, and no oftener.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.definition.task_servers import TaskServers
 from headway.domain.routing import RelayedServer
 from headway.observe import Observer, told
-from headway.store import outbox
+from headway.store import absent_servers, outbox
 from headway.store.engine import Store
 from headway.store.outbox import Letter
 
 # So many are taken at once that they are published well before somebody else may take them.
 BATCH = 100
 MOST_DROPPED = 1000
+
+# A server that refuses so many in one pass is taken to be away: to ask of each takes long.
+MOST_REFUSED = 10
 
 # What was claimed meanwhile takes up room only; nobody waits for it to be dropped.
 DROP_PAUSE = 5.0
@@ -42,10 +47,11 @@ class Relayed:
 
 @dataclass(frozen=True)
 class Absence:
-    """A server that does not answer: how often it was asked, and when to ask it again."""
+    """A server that does not answer: how often it was asked, when to ask it again, and why."""
 
     failures: int
     ask_at: float
+    reason: str
 
 
 class Relay:
@@ -62,7 +68,9 @@ class Relay:
         task_servers: TaskServers,
         observer: Observer,
         clock: Callable[[], float] = time.monotonic,
+        settings: Settings | None = None,
     ) -> None:
+        self._settings = settings or Settings()
         self._store = store
         self._registry = registry
         self._task_servers = task_servers
@@ -96,19 +104,53 @@ class Relay:
 
     def _publish(self, name: str, server: RelayedServer, letters: Sequence[Letter]) -> int:
         sent: list[Letter] = []
+        later: list[Letter] = []  # told before: it may be claimed yet
+        refused: dict[int, str] = {}
+        left = list(letters)
         try:
-            for one in letters:
-                server.publish(one.execution_id)
-                sent.append(one)
+            while left:
+                error = _refusal(server, one := left[0])
+                del left[0]
+                if error is None:
+                    sent.append(one)
+                elif one.published:
+                    later.append(one)
+                else:
+                    refused[one.execution_id] = told(error)
+                if error is not None and len(refused) + len(later) >= MOST_REFUSED:
+                    raise error
         except Exception as error:
             self._note_absent(name, error)
         with self._store.briefly() as tx:
-            outbox.note_published(tx, sent)
-            outbox.let_go(tx, letters[len(sent) :])
+            outbox.note_published(tx, sent + later)
+            outbox.let_go(tx, left)
+        self._take_back(name, refused)
         again = sum(one.published > 0 for one in sent)
         if again:
             self._observer.emit("relay.unclaimed", task_server=name, count=again)
         return len(sent)
+
+    def _take_back(self, name: str, refused: Mapping[int, str]) -> None:
+        """Have what the server does not take tried again later, or fail after too many times."""
+        settings = self._settings
+        for execution_id, error in refused.items():
+            sentence = f"task server {name!r} answers, but does not take it: {error}"
+            with self._store.briefly() as tx:
+                taken = outbox.take_back(
+                    tx,
+                    execution_id,
+                    settings.max_dispatch_attempts,
+                    sentence,
+                    settings.retry_policy,
+                    patience=settings.unknown_workflow_timeout,
+                )
+            for one in taken:
+                self._observer.emit(f"execution.{one.state}", **one.told())
+        if refused:
+            reason = next(iter(refused.values()))
+            self._observer.emit(
+                "dispatch.refused", task_server=name, count=len(refused), error=reason
+            )
 
     def _answers_again(self, name: str, server: RelayedServer) -> bool:
         if self._clock() < self._absent[name].ask_at:
@@ -120,6 +162,8 @@ class Relay:
             return False
         del self._absent[name]
         self._task_servers.note_away(name, False)
+        with self._store.briefly() as tx:
+            absent_servers.note_present(tx, name)
         self._observer.emit("task_server.back", task_server=name)
         return True
 
@@ -127,14 +171,18 @@ class Relay:
         known = self._absent.get(name)
         failures = known.failures + 1 if known else 1
         pause = min(FIRST_PAUSE * 2 ** min(failures - 1, 10), LONGEST_PAUSE)
-        self._absent[name] = Absence(failures, self._clock() + pause)
+        reason = told(error)
+        self._absent[name] = Absence(failures, self._clock() + pause, reason)
         self._task_servers.note_away(name, True)
+        with self._store.briefly() as tx:
+            absent_servers.note_absent(tx, name, reason)
         if known is None:
-            self._observer.emit("task_server.away", task_server=name, error=told(error))
+            self._observer.emit("task_server.away", task_server=name, error=reason)
 
     def _recall(self, name: str) -> int:
         with self._store.briefly() as tx:
-            return outbox.recall(tx, name, self._registry.names())
+            reason = self._absent[name].reason
+            return outbox.recall(tx, name, self._registry.names(), reason)
 
     def _drop_claimed(self) -> None:
         if self._clock() < self._drop_at:
@@ -153,3 +201,22 @@ class Relay:
                 due = outbox.next_due(tx, list(self._task_servers.relayed))
                 waits = [] if due is None else [max(timedelta(), due - tx.now).total_seconds()]
         return min(waits, default=None)
+
+
+def _refusal(server: RelayedServer, letter: Letter) -> Exception | None:
+    """Tell the server; returns why it does not take that although it answers.
+
+    Raises if it does not answer. A connection that was lost meanwhile is no refusal.
+    """
+    try:
+        server.publish(letter.execution_id)
+    except Exception as error:
+        try:
+            server.reach()
+        except Exception:
+            raise error from None
+        try:
+            server.publish(letter.execution_id)
+        except Exception as again:
+            return again
+    return None

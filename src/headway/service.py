@@ -5,15 +5,19 @@ Nothing else constructs an actor, and no actor knows another: they meet in table
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from headway.applying import apply_at_start
+from headway.definition import isolated_steps
 from headway.definition.app import Headway
 from headway.dispatcher.cycle import JobDispatcher
+from headway.domain.lease_time import LeaseTime
+from headway.errors import DatabaseLost
 from headway.federation.building import install
 from headway.federation.deadlines import DeadlineMonitor
 from headway.federation.participation import Participation
-from headway.health import Health, HealthWatch, diagnose
+from headway.health import FILE_LOST, Health, HealthWatch, Trouble, diagnose
 from headway.hints import announcing, listen, listen_here
 from headway.history import Retention, Tallying
 from headway.lease import LeaseKeeper, lease_of, this_process
@@ -21,6 +25,7 @@ from headway.loops import Loop
 from headway.manager.cycle import ManifestManager
 from headway.manager.sweep import Sweep
 from headway.orphans import OrphanSweep
+from headway.patience import DatabaseWait
 from headway.relay import Relay
 from headway.runner.cancellation import StopReason
 from headway.runner.pool import WorkerPool
@@ -32,6 +37,7 @@ from headway.store.migrate import prepare
 from headway.store.pulse import take_pulse
 from headway.store.servers import ServerProcess
 from headway.store.together import Line
+from headway.store.urls import shown
 from headway.turns import Turn, Turns
 from headway.wakeups import EVERY_ROLE, Announcer, Role, WakeUps
 
@@ -49,18 +55,29 @@ class Service:
     """
 
     def __init__(
-        self, app: Headway, roles: Collection[Role] = EVERY_ROLE, store: Store | None = None
+        self,
+        app: Headway,
+        roles: Collection[Role] = EVERY_ROLE,
+        store: Store | None = None,
+        wait: DatabaseWait | None = None,
     ) -> None:
         self.app = app
         self.roles = frozenset(roles)
         self.store = store or app.open_store()
         self._stopping = False
+        self._wait = wait or DatabaseWait(
+            shown(self.store.url),
+            app.observer,
+            app.settings.database_start_timeout,
+            is_stopping=lambda: self._stopping,
+        )
         install(app)
         self._azolla = Participation(app, self.store)
         self._name = uuid.uuid4().hex
         announce = announcing(self.store, app.observer, self._name)
         self._announcer = Announcer(announce) if self.store.on_postgresql else None
         self._wakeups = WakeUps(self._announcer)
+        self._lease_time = LeaseTime()
         self._keeper = self._build_keeper()
         self._pool = self._build_pool() if Role.WORKER in self.roles else None
         self._turns = Turns(app, self._wakeups, self._keeper.lease, self._tell_outbox)
@@ -68,6 +85,8 @@ class Service:
         self._loops = {loop.name: loop for loop in self._build_loops()}
         self._watch = HealthWatch(self.health, app.observer)
         self._stop_listening: Callable[[], None] = lambda: None
+        self._loss: Trouble | None = None
+        self.store.on_lost(self._stop_for_loss)
 
     @property
     def owner(self) -> str:
@@ -76,21 +95,25 @@ class Service:
 
     def health(self) -> Health:
         """Whether this process can do its work; red as long as the database is away, say."""
+        if self._loss is not None:
+            return Health((self._loss,))
         watched = [self._loops[name].state() for name in WATCHED if name in self._loops]
         return diagnose(watched, self._keeper.renewed_at, self._keeper.lease)
 
     def start(self) -> None:
         """Prepare the database, apply what is declared, and start every actor."""
-        prepare(self.store)
+        self._wait(lambda: prepare(self.store))
         if not self.app.settings.allow_lost_commits:
-            check_durability(self.store)
+            self._wait(lambda: check_durability(self.store))
         if Role.MANAGER in self.roles:
-            apply_at_start(self.app, self.store)
-            self._azolla.begin()
+            apply_at_start(self.app, self.store, self._wait)
+            self._wait(self._azolla.begin)
         if self._announcer is not None:
             self._announcer.start()
-        self._keeper.start()
+        self._keeper.start(self._wait)
         if self._pool is not None:
+            takes = self.app.task_servers.local_workflows()
+            isolated_steps.warn(self.app.registry, takes, self.app.observer)
             self._pool.start()
             self._wakeups.wake(Role.DISPATCHER)
         for loop in self._loops.values():
@@ -122,6 +145,12 @@ class Service:
         self.store.close()
         self.app.observer.emit("service.stopped", owner=self.owner)
 
+    def _stop_for_loss(self, lost: DatabaseLost) -> None:
+        """Start nothing more and end what runs: its end could not be recorded."""
+        self._loss = Trouble(FILE_LOST, datetime.now(UTC), str(lost), reported=True)
+        self.app.observer.database_lost(lost)
+        self.request_stop(grace=0)
+
     def _build_keeper(self) -> LeaseKeeper:
         return LeaseKeeper(
             self.store,
@@ -131,6 +160,7 @@ class Service:
             running=lambda: self._pool.running() if self._pool else [],
             on_lost=lambda own_id: self._pool.change_owner(own_id) if self._pool else None,
             on_cut_off=lambda: self._pool.cancellations.cut_off() if self._pool else [],
+            time_left=self._lease_time,
         )
 
     def _presented(self, own_id: str) -> ServerProcess:
@@ -160,6 +190,7 @@ class Service:
             takes=self.app.task_servers.local_workflows,
             on_half_stuck=self._recycle,
             on_room=lambda: self._wakeups.wake_here(Role.DISPATCHER),
+            lease_time=self._lease_time,
         )
         self._wakeups.on(Role.WORKER, pool.wake)
         return pool
@@ -203,7 +234,13 @@ class Service:
             if self._pool is not None and self.store.on_postgresql:
                 draft_cycle(self._presented(self.owner), self.app.registry.first_steps())
             if self.app.task_servers.relayed:
-                relay = Relay(self.store, self.app.registry, self.app.task_servers, observer)
+                relay = Relay(
+                    self.store,
+                    self.app.registry,
+                    self.app.task_servers,
+                    observer,
+                    settings=settings,
+                )
                 yield Loop("relay", lambda: self._turns.relay(relay), observer)
         if self.roles & {Role.WORKER, Role.DISPATCHER}:
             crashes, backoff = settings.max_crashes, settings.retry_policy

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from headway.definition.app import Headway
+from headway.definition.app import Headway, refuse_replaced, replaced
 from headway.definition.explaining import Explaining
 from headway.definition.registry import Reference
+from headway.definition.replacing import Replacement
 from headway.definition.runtime import Runtime
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.admission import Verdict
@@ -32,9 +33,11 @@ from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.runner.job_runner import JobRunner
 from headway.servers.inline import InlineServer
 from headway.servers.local import LocalServer
-from headway.store import declarations, delays, wakes
+from headway.store import declarations, delays, triggers, wakes
 from headway.store.engine import Store
+from headway.store.joining import check_same_database
 from headway.store.migrate import current_version, migrate
+from headway.store.transaction import Transaction
 
 __all__ = ["NeverIdle", "Sandbox", "VirtualClock"]
 
@@ -71,7 +74,12 @@ class Sandbox:
     ...     len(box.executions("extract-users"))
     25
 
-    The application's settings apply; its database and ``HEADWAY_DATABASE_URL`` are not touched.
+    Inside the block the application is the sandbox, in every thread and in the jobs that run: what
+    ``hw.trigger``, ``hw.enqueue``, ``hw.operator("alice")`` and all others write and read is in the
+    sandbox. Its settings apply; its database and ``HEADWAY_DATABASE_URL`` are not touched. An
+    application can be in one sandbox at a time. Only isolated workflows run in processes of their
+    own, where the application is not in the sandbox.
+
     A *database_url* of your own must lead to an empty database; what is written there stays.
     Jobs take no virtual time, and nothing is deleted by retention.
     """
@@ -94,16 +102,25 @@ class Sandbox:
         self._actors: _Actors | None = None
 
     def __enter__(self) -> Self:
+        refuse_replaced(self.app)
         with ExitStack() as closing:
             folder = tempfile.TemporaryDirectory(prefix="headway-sandbox-")
             throw_away = f"sqlite:///{Path(closing.enter_context(folder)) / 'sandbox.db'}"
-            store = Store(self._database_url or throw_away, clock=self.clock, durable=False)
+            store = self._open_store(self._database_url or throw_away)
             closing.callback(store.close)
             self._prepare(store)
-            self._actors = _Actors(self.app, store)
-            closing.callback(self._actors.runner.close)
-            self._closing = closing.pop_all()
+            actors = _Actors(self.app, store)
+            closing.callback(actors.runner.close)
+            address = store.url.render_as_string(hide_password=False)
+            replacement = Replacement(
+                actors.runtime, actors.explaining, lambda: self._open_store(address)
+            )
+            closing.enter_context(replaced(self.app, replacement))
+            self._closing, self._actors = closing.pop_all(), actors
         return self
+
+    def _open_store(self, address: str) -> Store:
+        return _SandboxStore(address, clock=self.clock, durable=False)
 
     def __exit__(self, *failure: object) -> None:
         self._actors = None
@@ -234,14 +251,16 @@ class Sandbox:
 
     def executions(self, external_id: str | None = None) -> list[Execution]:
         """Every attempt so far, oldest first, of all manifests or of one."""
-        self._check_declared(external_id)
-        return self.history.executions.all(external_id)
+        found = self.history.executions.all(external_id)
+        if not found:
+            self._check_known(external_id)
+        return found
 
     def last(self, external_id: str) -> Execution:
         """The newest attempt of a manifest, which has to have run."""
-        self._check_declared(external_id)
         for newest in self.history.executions.all(external_id, limit=1):
             return newest
+        self._check_known(external_id)
         raise HeadwayError(f"{external_id!r} has not run yet; it is {self.now} in the sandbox")
 
     def queued(self) -> list[QueuedEntry]:
@@ -256,9 +275,23 @@ class Sandbox:
         """Dead letters that wait for a person."""
         return self.history.dead_letters.awaiting()
 
-    def _check_declared(self, external_id: str | None) -> None:
-        if external_id is not None and external_id not in self._open.declared:
-            raise ManifestNotFound(external_id)
+    def _check_known(self, external_id: str | None) -> None:
+        """Raise unless a manifest of this id is declared, or was made at run time."""
+        if external_id is None or external_id in self._open.declared:
+            return
+        with self.store.reading() as tx:
+            if not triggers.ids_of(tx, [external_id]):
+                raise ManifestNotFound(external_id)
+
+
+class _SandboxStore(Store):
+    """The database of a sandbox, which a caller's connection must lead to as well."""
+
+    def joining(self, connection: Any) -> Transaction:
+        """The caller's transaction; refused if it is one on another database, such as the
+        application's own."""
+        check_same_database(self.url, connection)
+        return super().joining(connection)
 
 
 class _Actors:
@@ -269,7 +302,8 @@ class _Actors:
         self.declared = {one.external_id for one in app.declaration().manifests}
         self.newest_known = 0
         self.store, self.history = store, History(store)
-        self.runtime = Runtime(app.name, registry, store)
+        most = settings.max_queued_per_group
+        self.runtime = Runtime(app.name, registry, store, most_queued=most)
         self.manager = ManifestManager(store, settings, observer)
         self.runner = JobRunner(store, registry, observer, OWNER, settings)
         servers = app.task_servers.all_handed_to(InlineServer(self.runner.run_one))

@@ -55,6 +55,7 @@ def go(visitor: Visitor, path: str) -> Page:
     return visitor.page
 
 
+@pytest.mark.gate
 def test_what_runs_is_seen_live(visitor: Visitor, page: Page, plant: Plant) -> None:
     go(visitor, "/executions?manifest=clock-a")
     newest = page.locator("tbody tr").first
@@ -115,6 +116,7 @@ def test_a_group_switched_off_rests_while_others_go_on(
     plant.events.wait_for("execution.started", dispatched + 1, external_id="clock-a")
 
 
+@pytest.mark.gate
 def test_a_run_is_triggered_with_a_form_and_watched(
     visitor: Visitor, page: Page, plant: Plant
 ) -> None:

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from headway.cli.deployment import actor
+from headway.store import work_queue
+from headway.store.engine import Store
 from tests.cli.conftest import Shop
 from tests.surface.test_cli import assert_brief
 
@@ -48,10 +50,36 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"name": "fine", "password": "hunter2"',
+        '{"name": "fine", "pasword": "hunter2"}',
+        '{"name": "fine", "password": ["hunter2"]}',
+        '{"name": 7, "password": "hunter2"}',
+        '"{\\"password\\": \\"hunter2\\"}"',
+    ],
+)
+def test_an_input_that_is_refused_is_not_quoted_with_its_secrets(shop: Shop, given: str) -> None:
+    code, out, err = shop("trigger", "load-2", "--app", "shop:hw", "--input", given)
+
+    assert code == 2 and out == ""
+    assert "hunter2" not in err
+    assert "input" in err
+
+
 def audited(shop: Shop) -> list[tuple[str, str]]:
     """What the audit says that was done by us, oldest first."""
     records = shop.read("audit", "list", "--actor", actor())[::-1]
     return [(one["action"], one["subject"]) for one in records]
+
+
+def dispatch(shop: Shop, entry: int) -> None:
+    """Make a pending execution of the entry, which no worker claims."""
+    store = Store(shop.database_url)
+    with store.writing() as tx:
+        work_queue.dispatch(tx, [entry])
+    store.close()
 
 
 def test_where_very_much_waits_no_more_is_queued(
@@ -141,6 +169,31 @@ def test_cancelling_by_every_name(shop: Shop) -> None:
     assert shop.said("executions", "cancel", "1").startswith("execution 1: already finished: ")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("cancel", "load-2"),
+        ("cancel", "--group", "etl", "--yes"),
+        ("cancel", "--entry", "5"),
+        ("cancel", "--execution", "5"),
+        ("queue", "cancel", "5"),
+        ("executions", "cancel", "5"),
+    ],
+    ids=" ".join,
+)
+def test_the_reason_of_a_cancellation_is_kept(shop: Shop, command: tuple[str, ...]) -> None:
+    shop.said("trigger", "load-2")
+    dispatch(shop, 5)
+
+    shop.said(*command, "--reason", "wrong day")
+
+    [ended] = shop.read("executions", "list", "load-2", "--state", "cancelled")
+    told = shop.read("executions", "show", str(ended["id"]))
+    assert told["execution"]["failure"]["message"] == "cancelled before it started: wrong day"
+    record, *_ = shop.read("audit", "list", "--actor", actor())
+    assert json.loads(record["detail"])["reason"] == "wrong day"
+
+
 def test_running_something_again(shop: Shop) -> None:
     [done] = shop.read("executions", "list", "load-2")
 
@@ -171,11 +224,30 @@ def test_requeueing_with_another_input(shop: Shop) -> None:
     assert len(shop.read("queue", "list", "load-1")) == 1
 
 
+@pytest.mark.parametrize("which", [("1",), ("1", "2"), ("--all",)], ids=" ".join)
+@pytest.mark.parametrize("how", ["requeue", "acknowledge"])
+def test_the_note_is_kept_with_each_dead_letter(
+    shop: Shop, how: str, which: tuple[str, ...]
+) -> None:
+    shop.said("dead-letters", how, *which, "--note", "the server is back", "--yes")
+
+    resolved = [
+        one
+        for one in shop.read("dead-letters", "list", "--resolved")
+        if one["resolved_at"] is not None
+    ]
+    assert len(resolved) == (1 if which == ("1",) else 2)
+    for one in resolved:
+        shown = shop.read("dead-letters", "show", str(one["id"]))["letter"]
+        assert shown["resolution_note"] == "the server is back"
+
+
 @pytest.mark.parametrize("which", [("1", "2"), ("--all",), ("--group", "etl")], ids=" ".join)
 def test_acknowledging_several(shop: Shop, which: tuple[str, ...]) -> None:
     assert shop.said("dead-letters", "acknowledge", *which, "--yes") == "2 acknowledged\n"
     assert shop.read("dead-letters", "list") == []
-    assert shop.said("dead-letters", "acknowledge", "--all") == "0 acknowledged\n"
+    again = shop.said("dead-letters", "acknowledge", "--all")
+    assert again.startswith("0 acknowledged: no dead letter waits in ")
 
 
 def test_what_was_done_is_told_even_if_the_next_one_fails(shop: Shop) -> None:

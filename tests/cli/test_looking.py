@@ -65,6 +65,15 @@ def test_every_list_is_a_table_and_an_array(shop: Shop) -> None:
         assert all(line == line.rstrip() for line in lines)
 
 
+def test_groups_are_found_anywhere_in_their_names_if_that_is_asked_for(shop: Shop) -> None:
+    def found(*arguments: str) -> list[str]:
+        return [one["name"] for one in shop.read("groups", "list", *arguments)]
+
+    assert found("od") == ["odd"]
+    assert found("dd") == []
+    assert found("dd", "--anywhere") == ["odd"]
+
+
 def test_a_list_goes_on_where_another_ended(shop: Shop) -> None:
     for noun in ("manifests", "groups", "executions", "dead-letters"):
         everything = shop.read(noun, "list", "--all")
@@ -92,7 +101,7 @@ def test_a_manifest_in_detail(shop: Shop) -> None:
 
     assert "state        failed" in told
     assert "schedule     every 1 hour" in told
-    assert "dead letter  1: max retries exceeded" in told
+    assert "dead letter  1: failed once (max_attempts 1)" in told
     assert "last executions" in told
     assert shop.read("manifests", "show", "load-1")["overview"]["group_name"] == "etl"
 
@@ -176,7 +185,8 @@ def test_a_database_that_was_not_named(headway: CommandLine) -> None:
 
     assert code == 1
     assert err == (
-        "headway: cannot open sqlite:///headway.db: there is no such file; "
+        f"headway: cannot open sqlite:///{headway.folder.resolve() / 'headway.db'} (default; set "
+        "HEADWAY_DATABASE_URL or Headway(database_url=...)): there is no such file; "
         "name another by --database-url URL or --app MODULE:APP\n"
     )
     assert not (headway.folder / "headway.db").exists()

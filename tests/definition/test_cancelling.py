@@ -13,7 +13,7 @@ from headway.definition.cancelling import Cancelled
 from headway.definition.runtime import Runtime
 from headway.domain.execution import ExecutionState, Failure, Outcome
 from headway.errors import HeadwayError
-from headway.store import outcomes
+from headway.store import executions, outcomes
 from tests.builders import OWNER, Scene, names, reasons
 from tests.databases import database_url, postgres_url, sqlite_url
 
@@ -91,6 +91,27 @@ def test_a_running_one_is_asked_and_ends_as_cancelled(scene: Scene, runtime: Run
     [running] = scene.claim()
     assert cancel(runtime, "load") == Cancelled(requested=1)
     assert cancel(runtime, "load") == Cancelled(requested=1), "once more changes nothing"
+    assert scene.execution(running.id).cancel_requested
+
+
+@pytest.mark.parametrize("later", ["a timeout", "another cancellation"])
+def test_the_first_reason_to_stop_is_the_one_that_stays(
+    scene: Scene, runtime: Runtime, later: str
+) -> None:
+    declare(scene, "load")
+    scene.manage()
+    scene.dispatch()
+    [running] = scene.claim()
+    cancel(runtime, "load", reason="wrong day")
+
+    if later == "a timeout":
+        scene.clock.advance(minutes=21)
+        assert scene.manage().cancelled == 0
+    else:
+        cancel(runtime, "load", reason="wrong place")
+
+    with scene.store.reading() as tx:
+        assert [one.stop for one in executions.owned_by_any(tx, [OWNER])] == ["wrong day"]
     assert scene.execution(running.id).cancel_requested
 
 

@@ -210,7 +210,7 @@ def test_the_letter_of_a_removed_manifest_cannot_be_requeued(world: World) -> No
         letter = letter_of(box)
         box.runtime.unschedule("load")
         assert not letters(box).requeue(letter).success
-        assert letters(box).acknowledge(letter).success
+        assert stored(box).status == DeadLetterStatus.ACKNOWLEDGED, "its removal resolved it"
 
 
 @pytest.mark.parametrize("letter", [0, -1, True, "7", None, 2**63])

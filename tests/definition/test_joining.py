@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +14,16 @@ from sqlalchemy.orm import Session
 
 from headway import Item
 from headway.definition.runtime import Runtime
-from headway.errors import CircularDependencyError, DefinitionError, ParentNotFound
+from headway.errors import (
+    CircularDependencyError,
+    DatabaseUnavailable,
+    DefinitionError,
+    ParentNotFound,
+)
 from headway.store import bulk
 from headway.store.tables import manifest, work_queue
-from tests.builders import START, Scene
+from headway.store.transaction import CHANNEL
+from tests.builders import PATIENCE, START, Scene
 from tests.databases import database_url, postgres_url, sqlite_url
 from tests.runtime_verbs import HOURLY, VERBS, Call, dependents, picture, runtime_of, set_the_scene
 from tests.store.factories import everything
@@ -98,6 +106,61 @@ def test_nothing_but_plain_statements_is_sent(
         "RELEASE",
     }
     assert not [statement for statement in sent if "set_config" in statement]
+
+
+QUEUEING = ("trigger", "trigger_group", "rerun", "enqueue")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_servers_are_notified_of_what_a_caller_commits(postgres_url: str, name: str) -> None:
+    """Once, and not of what is rolled back."""
+    topic = "dispatcher" if name in QUEUEING else ""
+    with Scene(postgres_url) as scene, scene.store.listening() as listening:
+        set_the_scene(scene)
+        runtime = runtime_of(scene)
+        channel = listening.execute(text(f"SELECT {CHANNEL}")).scalar_one()
+        listening.exec_driver_sql(f'LISTEN "{channel}"')
+        callers = create_engine(scene.store.url)
+        with callers.connect() as connection:
+            VERBS[name].call(runtime, connection)
+            connection.rollback()
+            assert heard(listening, channel) == []
+            VERBS[name].call(runtime, connection)
+            connection.commit()
+        callers.dispose()
+
+        assert heard(listening, channel) == [topic]
+
+
+def heard(listening: Connection, channel: str) -> list[str]:
+    """The topics of all notifications since the last call."""
+    listening.execute(text("SELECT pg_notify(:channel, 'end')"), {"channel": channel})
+    driver = listening.connection.driver_connection
+    assert driver is not None
+    topics: list[str] = []
+    while "end" not in topics:
+        arrived = list(driver.notifies(timeout=PATIENCE, stop_after=1))
+        assert arrived, "not even the last one has arrived"
+        topics += [one.payload.split(" ")[0] for one in arrived]
+    return [topic for topic in topics if topic != "end"]
+
+
+@pytest.mark.full
+def test_a_foreign_database_is_refused_whatever_was_joined_before(
+    scene: Scene, runtime: Runtime, tmp_path: Path
+) -> None:
+    """An engine that is gone leaves its address to the next one."""
+    for _ in range(20):
+        own = create_engine(scene.store.url)
+        with own.connect() as connection:
+            runtime.trigger("report", connection=connection)
+        own.dispose()
+        del own, connection
+        gc.collect()
+        foreign = create_engine(f"sqlite:///{tmp_path / 'foreign.db'}")
+        with foreign.connect() as connection, pytest.raises(DatabaseUnavailable):
+            runtime.trigger("report", connection=connection)
+        foreign.dispose()
 
 
 def test_several_verbs_are_one_transaction(scene: Scene, runtime: Runtime, callers: Engine) -> None:

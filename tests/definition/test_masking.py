@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Self
 
 import pytest
-from pydantic import BaseModel, Field, PlainSerializer, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, Field, PlainSerializer, SecretStr, model_validator
 
 from headway.definition.inputs import InputType
 from headway.definition.masking import shown_input
@@ -46,6 +46,53 @@ def test_a_stored_secret_is_not_shown() -> None:
 @pytest.mark.parametrize("text", ['{"user": "ada"}', '"geheim"', "{broken"])
 def test_an_input_nobody_here_knows_is_not_shown_at_all(text: str) -> None:
     assert shown_input(registry(), "of another application", text) == MASK
+
+
+class ByCard(BaseModel):
+    card: Stored
+
+
+class Order(BaseModel):
+    pay: Login | ByCard
+    rows: int = 0
+
+
+def quoting(password: str) -> str:
+    raise KeyError(f"{password} was stolen")
+
+
+class Choosy(BaseModel):
+    password: Annotated[str, Field(json_schema_extra={"secret": True}), AfterValidator(quoting)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        (Login, {"user": "ada", "passwd": "geheim"}),
+        (Login, '{"user": "ada", "pw": "geheim"}'),
+        (Login, {"user": 7, "pw": "geheim"}),
+        (Order, {"pay": {"user": "ada", "pw": ["geheim"]}}),
+        (Order, {"pay": {"user": "root", "pw": "geheim"}, "rows": "x"}),
+        (Order, {"rows": {"card": "geheim"}, "pay": {"card": "geheim"}}),
+        (Choosy, {"password": "geheim"}),
+        (Choosy, Choosy.model_construct(password="geheim")),
+        (list[Login], [{"user": "ada", "pw": "geheim" * 20}, 7]),
+    ],
+)
+def test_a_misplaced_or_quoted_secret_is_not_told_either(taken: Any, given: Any) -> None:
+    with pytest.raises(InputError) as refused:
+        InputType(taken).encode(given, "connect")
+    assert "geheim" not in str(refused.value)
+    assert "geheim" not in repr(refused.value.places)
+
+
+def test_a_default_that_is_secret_is_no_example() -> None:
+    class Keyed(BaseModel):
+        key: str = Field("geheim", min_length=3, json_schema_extra={"format": "password"})
+
+    with pytest.raises(InputError) as refused:
+        InputType(Keyed).encode({"key": "x"}, "connect")
+    assert "geheim" not in str(refused.value)
 
 
 def test_no_input_is_no_secret() -> None:

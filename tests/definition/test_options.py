@@ -127,6 +127,14 @@ def test_options_of_an_item_win_over_those_of_its_batch(hw: Headway) -> None:
     assert second.time.misfire_policy is MisfirePolicy.DO_NOTHING
 
 
+@pytest.mark.parametrize("order", [("own", "plain"), ("plain", "own", "other")])
+def test_options_of_an_item_are_those_of_no_other(hw: Headway, order: tuple[str, ...]) -> None:
+    given = [Item(one, priority=9) if one == "own" else Item(one) for one in order]
+    hw.schedule_many("work", "load", given, HOURLY, priority=3)
+    made = {one.external_id: one.priority for one in hw.declaration().manifests}
+    assert made == {f"load-{one}": 9 if one == "own" else 3 for one in order}
+
+
 # Groups
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session
 
 from headway import Group, Headway, Item, every, once
@@ -21,6 +21,7 @@ from headway.errors import (
     ManifestNotFound,
     ParentNotFound,
 )
+from headway.store import engine
 from headway.testing import Sandbox
 from tests.builders import Scene, reasons
 from tests.runtime_verbs import runtime_of
@@ -238,6 +239,30 @@ def test_a_run_without_a_manifest_can_be_repeated(box: Sandbox, ran: list[int]) 
     assert ran == [7, 7]
 
 
+def test_a_rerun_has_the_priority_of_its_manifest(scene: Scene) -> None:
+    """Not that of the run, which is its group's where it was not asked for by hand."""
+    group = Group("loads", priority=9)
+    scene.app.schedule("work", "daily", None, every(days=1), group=group, priority=3)
+    scene.apply()
+    scene.cycle()
+    [first] = scene.history.executions.all("daily")
+    entry = runtime_of(scene).rerun(first.id)
+
+    [again] = [one for one in scene.history.queue.all() if one.id == entry]
+    assert (first.priority, again.priority) == (9, 3)
+
+
+def test_a_rerun_without_a_manifest_has_the_priority_of_the_run(scene: Scene) -> None:
+    runtime = runtime_of(scene)
+    runtime.enqueue("work", priority=5)
+    scene.cycle()
+    [first] = scene.history.executions.all()
+    entry = runtime.rerun(first.id)
+
+    [again] = [one for one in scene.history.queue.all() if one.id == entry]
+    assert again.priority == 5
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 10**6, "1", None, True, 2**63])
 def test_a_rerun_of_nothing_is_refused(box: Sandbox, wrong: Any) -> None:
     with pytest.raises(ExecutionNotFound, match="no execution has this id"):
@@ -249,3 +274,27 @@ def test_what_was_unscheduled_cannot_be_repeated(box: Sandbox) -> None:
     box.runtime.unschedule("daily")
     with pytest.raises(ExecutionNotFound):
         box.runtime.rerun(first.id)
+
+
+def test_a_delay_is_counted_by_the_clock_of_the_database(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the client's, which is an hour ahead here."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Ahead:
+            return super().now(tz) + timedelta(hours=1)
+
+    with Scene(postgres_url, virtual_time=False) as scene:
+        scene.app.schedule("work", "by-hand", None)
+        scene.apply()
+        monkeypatch.setattr(engine, "datetime", Ahead)
+
+        entry = runtime_of(scene).trigger("by-hand", delay=timedelta(minutes=30))
+
+        with scene.store.listening() as connection:
+            now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        [queued] = scene.history.queue.all()
+        assert queued.id == entry and queued.scheduled_at is not None
+        assert timedelta(minutes=20) < queued.scheduled_at - now <= timedelta(minutes=30)

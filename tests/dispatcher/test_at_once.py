@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from headway import Group, every
 from headway.dispatcher.at_once import IN_A_ROW, MOST_PASSED
@@ -29,7 +30,7 @@ from headway.store.locks import Lock
 from headway.store.tables import execution, server
 from headway.store.tables import work_queue as entries
 from headway.store.together import Line
-from tests.builders import Scene, eventually
+from tests.builders import PATIENCE, Scene, eventually
 from tests.dispatcher.test_poison import REFUSE_ONE
 from tests.dispatcher.test_started_at_once import (
     IN_PROGRESS,
@@ -143,6 +144,20 @@ def test_what_starts_is_on_record_as_if_it_had_been_claimed(scene: Scene, line: 
     assert scene.history.queue.all() == []
 
 
+def test_the_best_is_started_first(scene: Scene, line: Line) -> None:
+    alive(scene)
+    workers = Workers()
+    dispatching = at_rest(scene, workers)
+    for priority in (1, 9):
+        scene.enqueue(NewEntry("work", Source.AD_HOC, "null", priority=priority))
+
+    assert dispatching.start_all(line)
+
+    [started] = workers.given
+    assert [one.priority for one in started] == [9, 1]
+    assert started[0].id < started[1].id
+
+
 def test_a_run_of_a_manifest_has_all_that_a_cycle_gives_it(world: World, line: Line) -> None:
     workers = Workers(free=4, takes=KNOWN)
     by_cycle = dispatcher(world.scene, workers)
@@ -238,7 +253,8 @@ def test_of_any_queue_all_that_a_cycle_would_dispatch_starts_or_nothing(
     try:
         if dispatching.start_all(line):
             [started] = workers.given
-            assert [one.entry_id for one in started] == queued == sorted(foreseen.admitted)
+            assert sorted(one.entry_id for one in started) == queued == sorted(foreseen.admitted)
+            assert [one.id for one in started] == sorted(one.id for one in started)
             assert world.left() == []
         else:
             assert workers.given in ([], [[]])
@@ -249,6 +265,24 @@ def test_of_any_queue_all_that_a_cycle_would_dispatch_starts_or_nothing(
         with scene.store.writing() as tx:
             tx.connection.execute(delete(entries))
             tx.connection.execute(delete(execution).where(execution.c.id > before))
+
+
+@pytest.mark.parametrize("cap", [1, 2])
+def test_a_group_of_which_nothing_runs_starts_no_more_than_its_cap(
+    world: World, line: Line, cap: int
+) -> None:
+    scene, workers = world.scene, Workers(free=4, takes=KNOWN)
+    for name in ("idle-1", "idle-2"):
+        group = Group("idle", max_active_jobs=cap)
+        scene.app.schedule("work", name, None, every(days=9), group=group)
+    scene.apply()
+    dispatching = expecting_manifests(scene, workers)
+    for name in ("idle-1", "idle-2"):
+        scene.trigger(name)
+
+    assert dispatching.start_all(line) is (cap == 2)
+
+    assert len(workers.given.pop()) == (2 if cap == 2 else 0)
 
 
 # Who takes a cycle
@@ -480,6 +514,52 @@ def test_in_virtual_time_everything_takes_a_cycle(postgres_url: str) -> None:
         queue(scene, 1)
         assert not dispatching.start_all(next(heard).line)
         heard.close()
+
+
+def test_a_session_that_was_ended_is_told_of_and_given_up(scene: Scene) -> None:
+    """Whoever listens by it has to do that by another one."""
+    alive(scene)
+    workers = Workers()
+    dispatching = at_rest(scene, workers)
+    queue(scene, 1)
+    heard = notifications.listen(scene.store, seconds=0.01)
+    line = next(heard).line
+    end_session(scene, line)
+
+    with pytest.raises(DBAPIError) as raised, nothing_changes(scene):
+        dispatching.start_all(line)
+
+    assert raised.value.connection_invalidated
+    assert workers.given == [[]], "the slots are free again"
+    heard.close()
+
+    heard = notifications.listen(scene.store, seconds=0.01)
+    assert dispatching.start_all(next(heard).line)
+    heard.close()
+
+
+def end_session(scene: Scene, line: Line) -> None:
+    driver: Any = line.connection.connection.driver_connection
+    waiting = {"pid": driver.info.backend_pid, "milliseconds": round(PATIENCE * 1000)}
+    with scene.store.writing() as tx:
+        ended = text("SELECT pg_terminate_backend(:pid, :milliseconds)")
+        assert tx.connection.execute(ended, waiting).scalar_one()
+
+
+def test_an_entry_that_has_crashed_is_left_to_a_cycle(scene: Scene, line: Line) -> None:
+    """Workers claim it by themselves, because it must not start beside other suspects."""
+    alive(scene)
+    dispatching = at_rest(scene, Workers())
+    _, crashed = queue(scene, 2)
+    with scene.store.writing() as tx:
+        once = update(entries).where(entries.c.id == crashed).values(crashes=1)
+        tx.connection.execute(once)
+
+    with nothing_changes(scene):
+        assert not dispatching.start_all(line)
+
+    dispatching.run_once()
+    assert sorted(states(scene)) == [IN_PROGRESS, PENDING]
 
 
 # What it goes by

@@ -24,6 +24,7 @@ from headway.store.dispatch_page import read_page
 from headway.store.locks import Lock
 from headway.store.tables import execution, manifest_group
 from tests.builders import Scene
+from tests.dispatcher.test_started_at_once import Workers, alive, dispatcher
 
 pytestmark = pytest.mark.postgresql
 
@@ -138,6 +139,26 @@ def test_caps_are_kept_and_what_they_leave_free_is_used(scene: Scene, moment: li
     kept = dispatcher.run_once().dispatched
     again = dispatcher.run_once().dispatched
     assert len(kept) == PAGE and not again
+
+
+def test_a_group_that_has_become_full_meanwhile_hides_no_other(
+    scene: Scene, moment: list[float]
+) -> None:
+    """However much of it waits, and though a page is no longer than what the workers can take."""
+    scene.configure(max_active_jobs=None)
+    alive(scene, slots=2 * PAGE)
+    ids = in_groups(scene, narrow=PAGE, wide=None)
+    narrow = scene.enqueue(*jobs(3 * PAGE, priority=9, group_id=ids["narrow"]))
+    wide = scene.enqueue(*jobs(3 * PAGE, group_id=ids["wide"]))
+    workers = Workers(free=PAGE)
+    cycles = dispatcher(scene, workers)
+    first = cycles.run_once().dispatched
+    assert [scene.execution(one).entry_id for one in first] == narrow[:PAGE]
+    workers.free = 2
+
+    then = cycles.run_once().dispatched
+
+    assert [scene.execution(one).entry_id for one in then] == wide[:2]
 
 
 def test_a_group_that_is_disabled_meanwhile_is_left_alone(

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -35,6 +35,7 @@ from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from headway import every
+from headway.domain import front as fronts
 from headway.domain.execution import ExecutionState, FailureCode
 from headway.store import resolution
 from headway.store.tables import dead_letter, execution_history, manifest, work_queue
@@ -188,6 +189,7 @@ def test_a_poisoned_entry_ends_visibly_and_its_neighbours_run(busy: Scene, name:
     assert busy.history.queue.all() == [], "nothing is tried again for ever"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [1, 3])
 def test_all_poisons_at_once_cost_nobody_anything(busy: Scene, count: int) -> None:
     ids = []
@@ -274,3 +276,21 @@ def test_a_dead_letter_names_the_execution_that_retries_it(busy: Scene) -> None:
     with busy.store.reading() as tx:
         chosen = select(dead_letter.c.retry_execution_id)
         assert list(tx.connection.execute(chosen).scalars()) == [again.id]
+
+
+def test_after_a_refusal_executions_of_the_same_cycle_hold_their_slots(
+    busy: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cycle has seen that nothing was live, and must not go by that any more."""
+    monkeypatch.setattr(fronts, "DEAR", timedelta())
+    busy.configure(max_active_jobs=2)
+    refused = {"workflow": "refused", "manifest_id": None, "group_id": None, "source": "ad_hoc"}
+    bad = write(busy, refused | {"priority": 9})
+    for _ in range(3):
+        write(busy, refused | {"workflow": "work"})
+
+    result = busy.dispatch()
+
+    assert result.failed == (bad,)
+    assert len(result.dispatched) == 2
+    assert len(busy.history.queue.all()) == 1

@@ -23,6 +23,7 @@ from headway.store.locks import Lock
 from headway.store.servers import ServerProcess
 from headway.store.tables import work_queue
 from tests.builders import PATIENCE, Scene, eventually
+from tests.dispatcher.test_poison import REFUSE_ONE
 
 LEASE = timedelta(seconds=15)
 PENDING, IN_PROGRESS = ExecutionState.PENDING, ExecutionState.IN_PROGRESS
@@ -103,7 +104,7 @@ def test_no_more_start_than_hands_are_free_and_the_best_do(scene: Scene) -> None
     dispatch(scene, workers)
 
     [started] = workers.given
-    assert [one.entry_id for one in started] == [ids[0], best]
+    assert [one.entry_id for one in started] == [best, ids[0]]
     assert states(scene) == [IN_PROGRESS, IN_PROGRESS]
     assert [one.id for one in scene.history.queue.all()] == ids[1:]
 
@@ -413,3 +414,24 @@ def test_one_the_database_refuses_costs_no_other_its_start(scene: Scene) -> None
         assert scene.history.queue.all() == []
     else:
         assert started == {first, bad, last}
+
+
+def test_what_takes_the_place_of_a_refused_one_is_left_to_be_claimed(scene: Scene) -> None:
+    """The slots that were free have been given away before."""
+    scene.app.workflow("refused")(lambda: None)
+    scene.configure(max_active_jobs=3)
+    alive(scene, workflows=["work", "refused"])
+    alive(scene, "other", slots=8, roles=["worker"])
+    with scene.store.writing() as tx:
+        for statement in REFUSE_ONE["postgresql" if tx.on_postgresql else "sqlite"]:
+            tx.connection.execute(text(statement))
+    first, second = queue(scene, 2)
+    scene.enqueue(NewEntry("refused", Source.AD_HOC, "null"))
+    [last] = queue(scene, 1)
+    workers = Workers(free=2)
+
+    dispatch(scene, workers)
+
+    assert [one.entry_id for one in workers.given[-1]] == [first, second]
+    [waiting] = scene.history.executions.all(states=[PENDING])
+    assert waiting.entry_id == last

@@ -9,6 +9,7 @@ import pytest
 
 from headway import Run, every
 from headway.doctor.examination import SECOND_LOOK
+from headway.doctor.findings import Check, Severity
 from headway.service import Service
 from headway.store import examining_definitions as definitions
 from headway.store.engine import Store
@@ -64,6 +65,18 @@ def test_a_wake_up_taken_between_two_statements_is_no_finding(
     monkeypatch.setattr(definitions, "about_to_be_woken", look_after_the_manager)
     told = found(scene, wait=fall_asleep_and_be_woken)
     assert "sleeping-too-long" not in told and taken
+
+
+def test_what_only_one_of_two_looks_has_found_is_no_finding(scene: Scene) -> None:
+    """Something else may be in motion at each of them."""
+    looks = [
+        ["execution 1: since 11:00", "execution 2: since 11:01"],
+        ["execution 2: since 11:01, still", "execution 3: since 11:02"],
+    ]
+    moving = Check(
+        "moving", Severity.ERROR, "These move.", "wait", find=lambda _: looks.pop(0), twice=True
+    )
+    assert found(scene, checks=[moving]) == {"moving": ("execution 2: since 11:01, still",)}
 
 
 def activate(run: Run) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from headway.cli import doctor as command
+from headway.doctor.database import SUPERUSER
+from headway.doctor.examination import Doctor
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.surface.command_line import finish, start
@@ -77,6 +81,20 @@ def test_a_finding_is_exit_1_and_fix_makes_it_0(folder: Path) -> None:
     code, out, err = headway(folder, "doctor", "hello:hw", "--fix")
     assert (code, err) == (0, "")
     assert out.splitlines() == ["repaired broken-indexes (1)", "healthy: sqlite:///hello.db"]
+
+
+def test_a_hint_is_shown_and_is_no_failure(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only this check, because the servers of the tests have other weaknesses."""
+    store = Store(postgres_url)
+    migrate(store)
+    store.close()
+    monkeypatch.setattr(command, "Doctor", partial(Doctor, checks=[SUPERUSER]))
+    command.doctor(database_url=postgres_url)  # would raise typer.Exit
+    out = capsys.readouterr().out
+    assert out.startswith("hint     superuser (1)\n")
+    assert "\nhealthy: " in out
 
 
 def test_many_rows_are_shortened_and_every_line_fits_80_columns(folder: Path) -> None:

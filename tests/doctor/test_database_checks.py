@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -19,10 +20,12 @@ from headway.store.tables import manifest_group, wake
 from tests.builders import Scene
 from tests.doctor.examining import change, declare, examine, found, tell, without_references
 from tests.doctor.test_checks import CASES
+from tests.pgbouncer import with_setting
 from tests.postgres_server import PostgresServer
 
 HERE = {
     "clock-skew",
+    "read-only",
     "dangling-references",
     "unsafe-settings",
     "old-snapshots",
@@ -117,6 +120,14 @@ def test_transaction_ids_that_run_out_are_told(
     monkeypatch.setattr(examining_database, "TRANSACTIONS", 0)
     [row] = found(postgres_scene)["transaction-age"]
     assert row.startswith("age(datfrozenxid) is ")
+
+
+def test_a_database_that_takes_no_writes_is_told(postgres_url: str) -> None:
+    url = with_setting(postgres_url, "default_transaction_read_only", "on")
+    with closing(Store(url)) as store:
+        findings = {one.check: one for one in Doctor(store).examine().findings}
+    assert findings["read-only"].rows == ("default_transaction_read_only is on",)
+    assert findings["read-only"].severity is Severity.ERROR
 
 
 def test_a_superuser_is_a_hint_and_no_illness(postgres_scene: Scene) -> None:

@@ -50,6 +50,15 @@ def test_an_unknown_macro_is_refused_with_the_nearest(macro: str, hint: str) -> 
         (cron.weekly(1, hour=9), "0 9 * * 1"),
         (cron.monthly(), "0 0 1 * *"),
         (cron.monthly(31, 6, 30), "30 6 31 * *"),
+        (cron.secondly(), "* * * * * *"),
+        (cron.minutely(), "* * * * *"),
+        (cron.minutely(second=59), "59 * * * * *"),
+        (cron.hourly(15, 30), "30 15 * * * *"),
+        (cron.hourly(second=30), "30 0 * * * *"),
+        (cron.daily(9, 30, 15), "15 30 9 * * *"),
+        (cron.weekly("mon", 9, second=1), "1 0 9 * * 1"),
+        (cron.monthly(15, 9, 30, 45), "45 30 9 15 * *"),
+        (cron.monthly(second=0), "0 0 1 * *"),
     ],
 )
 def test_factories(made: Cron, expression: str) -> None:
@@ -63,8 +72,33 @@ def test_factories_take_a_zone() -> None:
         cron.hourly(tz="Asia/Tokyo"),
         cron.weekly(0, tz="Asia/Tokyo"),
         cron.monthly(tz="Asia/Tokyo"),
+        cron.minutely(tz="Asia/Tokyo"),
+        cron.secondly(tz="Asia/Tokyo"),
     ):
         assert made.tz == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (cron.secondly(), "Every second"),
+        (cron.minutely(), "Every minute"),
+        (cron.minutely(second=30), "At second 30 of every minute"),
+        (cron.hourly(15, second=30), "At second 30 at minute 15 past every hour"),
+        (cron.daily(9, second=30, tz="Asia/Tokyo"), "At 09:00:30 every day (Asia/Tokyo)"),
+        (cron.weekly("mon", 9, 0, 30), "At 09:00:30 on Monday"),
+        (cron.monthly(15, 9, 0, 30), "At 09:00:30 on the 15th day of every month"),
+    ],
+)
+def test_factories_with_seconds_are_described_with_them(made: Cron, words: str) -> None:
+    assert made.describe() == words
+
+
+def test_factories_with_seconds_fire_at_them() -> None:
+    nine = datetime(2025, 1, 1, 9, tzinfo=UTC)
+    assert cron.minutely(second=30).next_after(nine) == nine.replace(second=30)
+    assert cron.secondly().next_after(nine) == nine.replace(second=1)
+    assert cron.daily(9, second=5).next_after(nine) == nine.replace(second=5)
 
 
 def test_cron_is_one_object_that_explains_itself() -> None:
@@ -89,6 +123,14 @@ BAD: list[tuple[str, tuple[Any, ...], str]] = [
     ("monthly", (0,), "day 0 must be a whole number from 1 to 31"),
     ("monthly", (32,), "day 32"),
     ("monthly", ("1\n*",), r"day '1\n*'"),
+    ("minutely", (60,), "second 60 must be a whole number from 0 to 59"),
+    ("minutely", (-1,), "second -1"),
+    ("minutely", (True,), "second True"),
+    ("minutely", ("* 9",), "second '* 9'"),
+    ("hourly", (0, 60), "second 60"),
+    ("daily", (0, 0, 0.5), "second 0.5"),
+    ("weekly", (1, 0, 0, None), "second None"),
+    ("monthly", (1, 0, 0, 61), "second 61"),
 ]
 
 

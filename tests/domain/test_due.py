@@ -89,6 +89,17 @@ def test_decisions(
     assert decision.reason
 
 
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (at(10, 6), "due since 2025-01-01 10:05:00 UTC"),
+        (at(10, 6, 1), "overdue by 0:01:01, fires once now"),
+    ],
+)
+def test_as_late_as_the_threshold_is_not_overdue(now: datetime, reason: str) -> None:
+    assert decide(FIVE_MINUTES, TEN, now, FIRE, MINUTE).reason == reason
+
+
 def test_ten_years_of_missed_seconds_are_not_walked() -> None:
     every_second = cron("* * * * * *", "Europe/Berlin")
     decision = decide(every_second, datetime(2015, 1, 1, tzinfo=UTC), TEN, SKIP, MINUTE)

@@ -102,5 +102,5 @@ def test_without_the_extra_the_declaration_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"headway\[holidays\]"):
+    with pytest.raises(MissingExtra, match=r"headway-scheduler\[holidays\]"):
         exclude.holidays("DE")

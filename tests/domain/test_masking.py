@@ -18,10 +18,16 @@ SECRET = {"type": "string", "format": "password", "writeOnly": True}
         (SECRET, None, None),
         ({"type": "string"}, "open", "open"),
         ({}, {"password": "who knows"}, {"password": "who knows"}),
-        ({"properties": {"a": SECRET}}, {"a": "x", "b": "y"}, {"a": MASK, "b": "y"}),
+        (
+            {"properties": {"a": SECRET, "b": {"type": "string"}}},
+            {"a": "x", "b": "y", "c": "z"},
+            {"a": MASK, "b": "y", "c": MASK},
+        ),
+        ({"properties": {"a": {"type": "string"}}}, {"a": "x", "b": "y"}, {"a": "x", "b": "y"}),
         ({"additionalProperties": SECRET}, {"a": "x"}, {"a": MASK}),
         ({"items": SECRET}, ["x", "y"], [MASK, MASK]),
         ({"prefixItems": [{}, SECRET], "items": {}}, ["x", "y", "z"], ["x", MASK, "z"]),
+        ({"prefixItems": [{}, SECRET]}, "all in one text", MASK),
         ({"anyOf": [{"type": "null"}, SECRET]}, "x", MASK),
         ({"allOf": [{"properties": {"a": SECRET}}]}, {"a": "x"}, {"a": MASK}),
         (

@@ -120,6 +120,22 @@ def test_at_once_is_spread_by_the_variance() -> None:
     assert len(starts) > 80
 
 
+@pytest.mark.parametrize("failed_for", [TEN, TEN + MINUTE])
+def test_a_first_run_that_failed_is_retried_for_the_same_time(failed_for: datetime) -> None:
+    """Also where it was due in the very moment of its declaration."""
+    timing = Timing(HOURLY)
+    run = decide_timing(
+        timing, "load", None, TEN, TEN + 10 * MINUTE, retrying=True, failed_for=failed_for
+    )
+    assert (run.due, run.scheduled_for) == (True, failed_for)
+
+
+def test_a_failure_before_a_new_declaration_is_not_what_the_first_run_stands_for() -> None:
+    now = TEN + 10 * MINUTE
+    run = decide_timing(Timing(HOURLY), "load", None, TEN, now, failed_for=TEN - MINUTE)
+    assert (run.due, run.scheduled_for) == (True, now)
+
+
 def test_at_once_keeps_out_of_exclusions() -> None:
     skipping, deferring = (
         Timing(HOURLY, exclusions=(NIGHT,)),
@@ -414,6 +430,15 @@ def test_catching_up_leaves_out_what_is_beyond_the_limit() -> None:
     assert found.reason == "due since 2025-01-01 18:00:00 UTC, 3 to catch up"
 
 
+def test_catching_up_counts_what_a_run_stands_for_and_not_what_is_left_out() -> None:
+    limited = Timing(HOURLY, CATCH_UP, catch_up_limit=3)
+    assert decided(limited, at(10), at(20, 30)).coalesced == 0
+    deferred = Timing(HOURLY, CATCH_UP, catch_up_limit=3, exclusions=(LATE_NIGHT,))
+    found = decided(deferred, at(10), at(8, 30, day=2))
+    assert (found.scheduled_for, found.skipped_until) == (at(6, day=2), at(21))
+    assert found.coalesced == 8, "those of the night, from 22:00 to 05:00"
+
+
 def test_ten_years_of_missed_seconds_are_not_walked() -> None:
     every_second = cron("* * * * * *", "Europe/Berlin")
     long = exclude.between(date(2016, 1, 1), date(2024, 12, 30))
@@ -554,3 +579,10 @@ def test_a_look_is_never_later_than_what_is_due(settled: int, look: int, later: 
     moment = since + timedelta(seconds=look + later)
     if decide_timing(timing, "load", since, start, moment).due:
         assert first.next_at <= moment
+
+
+def test_a_success_never_takes_back_what_is_settled() -> None:
+    """Somebody has skipped the run of noon already, at half past eleven."""
+    hourly = Timing(every(hours=1))
+    assert settled_by_success(hourly, "load-1", at(12), None, at(11, 30)) == at(12)
+    assert settled_by_success(hourly, "load-1", at(12), at(11), at(12, 1)) == at(12, 1)

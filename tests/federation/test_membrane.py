@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from headway.domain.azolla.artifacts import ResponseStatus, SubstrateQuery
+from headway.errors import DatabaseUnavailable
 from headway.federation.membrane import Answer, Membrane
 from headway.federation.registry import Registry
 from headway.federation.signing import answers
@@ -139,6 +139,10 @@ def test_filters_narrow_the_answer(membrane: Membrane, store: Store) -> None:
         pytest.param({"target_azolla_id": "elsewhere"}, {}, id="body for another target"),
         pytest.param({"filter": {"colour": "red"}}, {}, id="unknown key"),
         pytest.param({"filter": {"limit": 10**9}}, {}, id="endless result"),
+        pytest.param({"filter": {"limit": True}}, {}, id="true as a number"),
+        pytest.param({"filter": {"limit": "5"}}, {}, id="text as a number"),
+        pytest.param({"filter": {"limit": 5.0}}, {}, id="fraction as a number"),
+        pytest.param({"filter": {"unsettled": 1}}, {}, id="number as a flag"),
         pytest.param({"filter": {"objective_id": ["o"] * 10_000}}, {}, id="ten thousand ids"),
         pytest.param({"filter": {"objective_id": {"$ne": 1}}}, {}, id="operator"),
         pytest.param({"filter": {"reason": "'; DROP TABLE x; --"}}, {}, id="statement"),
@@ -299,7 +303,7 @@ def test_a_ping_tells_who_answers_and_the_time(membrane: Membrane) -> None:
 
 def test_reading_cannot_write(store: Store) -> None:
     with (
-        pytest.raises(DBAPIError, match=r"read-only|readonly"),
+        pytest.raises(DatabaseUnavailable, match=r"read-only|readonly"),
         reading_within(store, timedelta(seconds=2)) as tx,
     ):
         tx.connection.execute(text("DELETE FROM headway_objective"))
@@ -314,7 +318,7 @@ SELECT count(*) FROM counting
 def test_reading_ends_when_its_time_is_over(store: Store) -> None:
     begun = time.monotonic()
     with (
-        pytest.raises(DBAPIError, match=r"timeout|interrupted"),
+        pytest.raises(DatabaseUnavailable, match=r"timeout|interrupted"),
         reading_within(store, timedelta(milliseconds=200)) as tx,
     ):
         tx.connection.execute(text(ENDLESS))

@@ -50,6 +50,7 @@ def page(federation: Federation) -> tuple[str, dict[str, Any]]:
     return asked.stdout, json.loads(shown.stdout)["session_manifest"]
 
 
+@pytest.mark.full
 def test_the_page_names_who_answered_and_who_did_not_and_ranks_what_is_urgent_first(
     federation: Federation,
 ) -> None:

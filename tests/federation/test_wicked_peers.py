@@ -55,6 +55,7 @@ WICKED = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("deed", WICKED, ids=lambda deed: deed.__name__)
 def test_a_process_that_asks_a_wicked_peer_ends_in_time_and_memory(
     tmp_path: Path, deed: Deed

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from headway.domain.azolla.artifacts import ResponseStatus, SubstrateQuery
+from headway.federation import scheduling
+from headway.federation.asking import Asked, ask_all
 from headway.federation.tick import Tick, WorkerEnv
 from headway.federation.worker import MANIFEST_SCHEDULER_WORKER, ManifestSchedulerWorker
 from headway.store import events, tables
@@ -89,6 +91,34 @@ def test_whoever_wakes_up_after_a_takeover_writes_nothing(frozen: Azolla) -> Non
     assert ("query_azollas", "ClaimLost") in refused and ("release_claim", "ClaimLost") in refused
     assert {table.name: frozen.rows(table) for table in (*ONCE, tables.event)} == before
     assert states(frozen)[event_id]["processed"]
+
+
+def test_answers_that_come_before_a_takeover_are_not_kept_after_it(
+    frozen: Azolla, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped for longer than the lease between the last answer and the time it is written."""
+    event_id = frozen.request()
+
+    def answered_and_stopped(*asked: Any) -> list[Asked]:
+        answers = ask_all(*asked)
+        monkeypatch.undo()
+        frozen.clock.advance(minutes=1)
+        assert frozen.worker("second").run_once().event_id == event_id
+        kept.extend(answers_of(frozen))
+        return answers
+
+    kept: list[dict[str, Any]] = []
+    monkeypatch.setattr(scheduling, "ask_all", answered_and_stopped)
+
+    assert not frozen.worker("first").run_once().processed
+    assert kept and answers_of(frozen) == kept
+    [told] = frozen.events.named("azolla.claim_lost")
+    assert told.fields["step"] == "query_azollas"
+
+
+def answers_of(azolla: Azolla) -> list[dict[str, Any]]:
+    asked, answered = tables.substrate_query, tables.substrate_query_response
+    return azolla.rows(asked) + azolla.rows(answered)
 
 
 def test_a_lost_claim_is_told_and_ends_the_tick(frozen: Azolla) -> None:

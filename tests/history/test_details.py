@@ -95,6 +95,18 @@ def test_what_runs_by_time_shows_its_schedule_in_words_and_its_next_runs(
     assert history.manifests.detail("extract").overview.state is NodeState.DISABLED
 
 
+def test_a_manifest_whose_group_is_off_shows_no_next_runs_and_is_not_enabled(
+    family: Store, history: History
+) -> None:
+    ran(family, "extract")
+    assert history.manifests.detail("extract").next_runs != ()
+    change_group(family, "extracts", enabled=False)
+    shown = history.manifests.detail("extract")
+    assert (shown.next_runs, shown.trouble) == ((), None)
+    assert shown.overview.enabled, "the manifest itself is on"
+    assert shown.overview.state is NodeState.DISABLED
+
+
 def test_a_row_that_somebody_broke_is_shown_with_what_is_wrong(
     family: Store, history: History
 ) -> None:
@@ -226,6 +238,20 @@ def test_the_graph_of_groups_and_its_neighbourhoods(family: Store, history: Hist
     assert ([node.name for node in cut.nodes], cut.truncated) == (["loads", "reports"], True)
     assert history.groups.graph(limit=2).truncated
     assert history.groups.graph(around="nobody's").nodes == ()
+
+
+def test_edges_within_a_group_are_none_of_the_graph_of_groups(
+    store: Store, history: History
+) -> None:
+    declare(
+        store,
+        a_manifest("extract", group=Group("etl")),
+        a_manifest("load", group=Group("etl"), schedule=Never(), parents=("extract",)),
+        a_manifest("report", group=Group("reports"), schedule=Never(), parents=("load",)),
+    )
+    for around in (None, "etl"):
+        edges = history.groups.graph(around=around).edges
+        assert [(edge.parent, edge.child) for edge in edges] == [("etl", "reports")]
 
 
 def test_the_graph_of_manifests(family: Store, history: History) -> None:

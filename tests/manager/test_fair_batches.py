@@ -14,7 +14,7 @@ from headway.domain.fairness import fair_shares, last_served
 from headway.domain.manifest import ManifestDispatchView
 from headway.manager.cycle import ManifestManager
 from headway.manager.decide import Decision, Verdict, keep_to_shares
-from tests.builders import START, Scene
+from tests.builders import START, Scene, names
 
 GROUPS = st.dictionaries(
     st.integers(1, 30), st.tuples(st.integers(1, 60), st.integers(0, 31)), max_size=20
@@ -142,6 +142,20 @@ def test_inside_a_group_the_most_overdue_go_first(
         if queued and deferred:
             latest, earliest = max(filter(None, queued)), min(filter(None, deferred))
             assert latest <= earliest
+
+
+def test_inside_a_group_dependents_go_before_what_is_due_by_time(scene: Scene) -> None:
+    extract = scene.app.schedule("work", "extract", None, every(days=9), group="all")
+    scene.app.schedule("work", "poll", None, every(hours=1), group="all")
+    extract.include("work", "load", group="all")
+    scene.apply()
+    scene.cycle()
+    scene.clock.advance(hours=2)
+    scene.configure(max_work_queue_entries_per_cycle=1)
+
+    assert scene.manage().queued == 1
+
+    assert names(scene.history.queue.all()) == ["load"], "although the other is an hour late"
 
 
 def test_without_a_limit_everything_is_queued() -> None:

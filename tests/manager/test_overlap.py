@@ -9,11 +9,17 @@ import pytest
 from sqlalchemy import select
 
 from headway import cron, every
+from headway.config import Settings
+from headway.domain.due import MisfirePolicy
 from headway.domain.execution import Execution, Outcome
+from headway.domain.manifest import ManifestDispatchView
 from headway.domain.schedule import Schedule
+from headway.domain.time_options import TimeOptions
+from headway.manager.decide import Verdict, decide
 from headway.store import outcomes
 from headway.store.tables import manifest_state
 from tests.builders import OWNER, START, Scene, reasons
+from tests.manager.test_guards_of_seed_000 import VIEW
 from tests.overlaps import (
     CANCELLED,
     DONE,
@@ -26,6 +32,7 @@ from tests.overlaps import (
     running,
 )
 
+NOTHING = MisfirePolicy.DO_NOTHING
 TEN = timedelta(minutes=10)
 ON_THE_CLOCK: dict[str, Schedule] = {
     "fixed rate": every(minutes=10, fixed_rate=True),
@@ -235,3 +242,19 @@ def test_a_dependent_that_failed_runs_again_after_the_newer_run(scene: Scene) ->
     go_on(scene)
 
     assert running(scene) == []
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_occurrences_are_not_settled_beyond_one_whose_run_may_still_fail(active: bool) -> None:
+    """What was missed meanwhile is skipped for good once that run has ended."""
+    noon, missed = START, START + timedelta(hours=3, minutes=30)
+    view = ManifestDispatchView(
+        **VIEW
+        | {"schedule": cron("0 * * * *"), "time": TimeOptions(misfire_policy=NOTHING)}
+        | {"settled_until": noon, "may_overlap": True, "has_active_execution": active}
+    )
+
+    decision = decide(view, (), missed, Settings().manifest_defaults)
+
+    assert (decision.verdict, decision.wake_at) == (Verdict.SKIP, noon + timedelta(hours=4))
+    assert decision.settle_until == (None if active else noon + timedelta(hours=3))

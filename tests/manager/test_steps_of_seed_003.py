@@ -85,6 +85,17 @@ def test_a_manifests_own_timeout_wins(scene: Scene) -> None:
     assert [one.cancel_requested for one in scene.history.executions.all("long")] == [False]
 
 
+def test_timeouts_are_watched_although_the_clock_was_set_back(scene: Scene) -> None:
+    declare(scene)
+    manager = ManifestManager(scene.store, scene.app.settings, scene.app.observer)
+    manager.run_once()
+    scene.clock.advance(hours=-2)
+    start(scene)
+    scene.clock.advance(minutes=21)
+
+    assert manager.run_once().cancelled == 1
+
+
 def test_waiting_in_the_queue_never_counts_against_the_timeout(scene: Scene) -> None:
     declare(scene)
     scene.manage()
@@ -253,7 +264,7 @@ def test_three_failures_in_a_row_dead_letter_by_default(scene: Scene) -> None:
     assert (result.dead_lettered, result.queued) == (1, 0)
     [letter] = scene.history.dead_letters.awaiting()
     assert letter.failures == 3
-    assert letter.reason == "max retries exceeded: 3 failures, at most 3 allowed"
+    assert letter.reason == "failed 3 times in a row (max_attempts 3)"
     assert [event.fields for event in scene.events.named("manifest.dead_lettered")] == [
         {"external_id": "load-users"}
     ]

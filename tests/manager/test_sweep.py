@@ -12,6 +12,7 @@ from headway import cron, every
 from headway.manager import sweep as sweep_module
 from headway.manager.sweep import Sweep, Swept
 from headway.manager.time_rules import time_rules
+from headway.store import marks
 from headway.store.locks import Lock
 from headway.store.tables import manifest, manifest_state, wake
 from headway.store.transaction import Transaction
@@ -102,6 +103,18 @@ def test_new_rules_of_time_start_a_full_sweep_at_once(
     newer = sweep(scene, "tzdata 2025b")
     assert [newer.run_once().looked_at for _ in range(3)] == [2, 2, 1], "from the very first on"
     assert not first.run_once().hurry, "old and new side by side do not chase each other"
+
+
+def test_an_old_process_does_not_replace_the_rules_of_a_new_one(scene: Scene) -> None:
+    declare(scene)
+    old, new = sweep(scene, "tzdata 2025a"), sweep(scene, "tzdata 2025b")
+    old.run_once()
+    new.run_once()
+
+    old.run_once()
+
+    with scene.store.reading() as tx:
+        assert marks.read_mark(tx, sweep_module.RULES) == "tzdata 2025b"
 
 
 def test_rules_that_move_a_due_time_are_noticed(scene: Scene) -> None:

@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from headway import Group, cron, every, once
 from headway.domain.execution import ExecutionState
 from headway.store import work_queue
 from headway.store.engine import Store
 from headway.store.locks import Lock
+from headway.store.tables import manifest
 from tests.builders import START, Scene, names, reasons
 
 
@@ -154,6 +156,25 @@ def test_a_changed_schedule_counts_at_once(scene: Scene) -> None:
     declare(scene, every(hours=1))
 
     assert scene.manage().queued == 1
+
+
+def test_a_row_that_cannot_be_read_is_looked_at_again_after_an_hour(scene: Scene) -> None:
+    """Whoever corrects the row in the database leaves no wake-up."""
+    declare(scene, cron("0 * * * *"))
+    change_row(scene, cron_expression="not cron")
+    [reason] = reasons(scene.manage()).values()
+    assert reason.startswith("its row cannot be read: ")
+    assert scene.manage().candidates == 0, "not in every cycle"
+
+    change_row(scene, cron_expression="0 * * * *")
+    scene.clock.advance(hours=1)
+
+    assert scene.manage().queued == 1
+
+
+def change_row(scene: Scene, **values: Any) -> None:
+    with scene.store.writing() as tx:
+        tx.connection.execute(update(manifest).values(**values))
 
 
 def test_a_manifest_no_longer_declared_sleeps_for_good(scene: Scene) -> None:

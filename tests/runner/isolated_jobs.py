@@ -111,6 +111,13 @@ def activate(place: Place, run: Run) -> None:
     place.note("took", run.activate_many([("later", place)], max_attempts=4))
 
 
+def activate_when_told(place: Place, run: Run) -> None:
+    place.note("ready")
+    while not Path(place.folder, "go").exists():
+        threading.Event().wait(0.01)
+    place.note("took", run.activate("later", place))
+
+
 def activate_nobody(place: Place, run: Run) -> None:
     run.activate("nobody", place)
 
@@ -130,3 +137,21 @@ def hand_over(place: Place, run: Run) -> None:
 def hand_over_and_fail(place: Place, run: Run) -> None:
     run.hand_over("check the figures")
     raise ValueError("no rows")
+
+
+class Exiting:
+    """Ends whichever thread reads it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return sys.exit, ("read",)
+
+
+def activate_with_an_exit(place: Place, run: Run) -> None:
+    run.activate("later", Exiting())
+
+
+class UnsendableError(Exception):
+    """Pickled without complaint, but its class does not take what it was pickled with."""
+
+    def __init__(self, number: int, rule: str) -> None:
+        super().__init__(f"{number} is not {rule}")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headway import Group, Item, Run, every
-from headway.domain.execution import ExecutionState
+from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.work_queue import Source
 from headway.errors import (
     DependentBusyError,
@@ -23,7 +23,7 @@ from headway.errors import (
     NotYourDependentError,
 )
 from headway.store import outcomes
-from tests.builders import Scene
+from tests.builders import OWNER, Scene
 
 Step = Callable[[Run], None]
 
@@ -198,3 +198,22 @@ def test_what_is_held_stays_held_behind_an_activation_that_is_queued(scene: Scen
     run_all(scene)
     assert given == [0, 1, 2]
     assert scene.ended(ExecutionState.FAILED) == []
+
+
+def test_what_is_held_stays_held_behind_a_run_that_was_handed_back(scene: Scene) -> None:
+    given = family(scene, lambda run: assert_taken(run.activate("bronze-0", 1)), "keep")
+    scene.trigger("bronze-0")
+    scene.dispatch()
+    [begun] = scene.claim()
+    scene.cycle()
+    with scene.store.writing() as tx:
+        outcomes.hand_back(tx, OWNER, [begun.id])
+
+    scene.dispatch()
+    [again] = scene.claim()
+
+    assert (again.entry_id, again.source) == (begun.entry_id, Source.TRIGGER)
+    with scene.store.writing() as tx:
+        outcomes.finish(tx, OWNER, {again.id: Outcome(ExecutionState.COMPLETED)})
+    run_all(scene)
+    assert sorted(given) == [0, 1]

@@ -450,6 +450,22 @@ def test_an_activation_that_waits_is_held_back_by_a_dead_letter_and_ends_with_it
     assert family.given == [1, 1], "what failed runs once more, and not twice"
 
 
+@pytest.mark.parametrize("verb", ["requeue", "acknowledge"])
+def test_what_is_held_behind_a_dead_letter_is_queued_when_that_is_resolved(
+    scene: Scene, verb: str
+) -> None:
+    family = Family(scene, max_retries=1)
+    family.activating = [1, 2]
+    family.errors = [ValueError("no rows")]
+    family.run(2)
+    scene.manage()
+    [letter] = scene.history.dead_letters.awaiting()
+    getattr(family.runtime.dead_letters, verb)(letter.id)
+    family.run(3)
+    assert sorted(family.given) == ([1, 1, 2] if verb == "requeue" else [1, 2])
+    assert scene.history.queue.all() == []
+
+
 def test_a_run_made_by_hand_has_nothing_to_activate() -> None:
     run = Run(execution_id=7, workflow="load")
     with pytest.raises(NoParentRunError):

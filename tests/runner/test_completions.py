@@ -126,3 +126,17 @@ def test_an_outcome_that_cannot_be_written_at_all_holds_up_nobody() -> None:
     assert told == [False, True]
     assert all("cannot store 1" in fields["error"] for fields in failures)
     assert run(database, lambda completions: record(completions, 3))[0] == [True]
+
+
+def test_a_cancelled_waiter_holds_up_no_other_of_its_batch() -> None:
+    database = Database()
+
+    async def act(completions: Completions) -> list[bool]:
+        waiting = [asyncio.create_task(completions.record(key, COMPLETED)) for key in (1, 2, 3)]
+        await asyncio.sleep(0)  # the write of all three begins
+        for task in waiting[:2]:
+            task.cancel()
+        return [await waiting[2], *await record(completions, 4)]
+
+    assert run(database, act)[0] == [True, True]
+    assert [sorted(write) for write in database.writes] == [[1, 2, 3], [4]]

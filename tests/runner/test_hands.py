@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from headway.domain.starting import Hands, Start
 from headway.domain.work_queue import NewEntry, Source
 from headway.runner.pool import WorkerPool
 from headway.store import leases, work_queue
+from headway.store.executions import Owned
 from headway.store.servers import ServerProcess
 from tests.builders import OWNER, PATIENCE, Scene, eventually
 from tests.runner.conftest import Gate, StartPool
@@ -108,10 +110,18 @@ def test_a_pool_that_stops_waits_for_what_is_on_its_way(
     pool = start_pool()
     hands = reserved(pool)
     [one] = started(scene, hands, "waiting")
+    ask, asked = pool._claims.look, threading.Event()
+
+    def noted(owners: Collection[str]) -> list[Owned]:
+        asked.set()
+        return ask(owners)
+
+    pool._claims.look = noted  # type: ignore[method-assign]
     stopping = threading.Thread(target=pool.stop)
     stopping.start()
     eventually(lambda: pool._stopping)
     assert pool.reserve() is None, "who stops takes nothing more"
+    assert not asked.wait(1.0), "it is not over until the answer has come"
 
     pool.start_at_once(hands, [one])
     gate.arrived()
@@ -158,6 +168,36 @@ def test_a_look_does_not_take_what_is_on_its_way_for_lost(
         for _ in range(2):
             look(pool)
         assert scene.execution(one.id).state is ExecutionState.HANDED_BACK
+    finally:
+        pool.request_stop(grace=0)
+        pool.stop()
+
+
+def test_a_start_that_begins_during_a_look_is_not_taken_for_lost(scene: Scene) -> None:
+    """Nothing was on its way when the look began, and the answer has what was started since."""
+    with scene.store.writing() as tx:
+        process = ServerProcess(OWNER, "host", 1, ["worker"], ["work"], 4)
+        leases.register(tx, process, timedelta(hours=1))
+    pool = pool_of(scene, leased=True)
+    ask = pool._claims.look
+    begun: list[tuple[Hands, Execution]] = []
+
+    def start_and_ask(owners: Collection[str]) -> list[Owned]:
+        if not begun:
+            hands = reserved(pool)
+            begun.append((hands, started(scene, hands)[0]))
+        return ask(owners)
+
+    pool._claims.look = start_and_ask  # type: ignore[method-assign]
+    pool.start()
+    try:
+        eventually(lambda: not pool._slots.on_their_way)
+        for _ in range(3):
+            look(pool)
+        [(hands, one)] = begun
+        assert scene.execution(one.id).state is ExecutionState.IN_PROGRESS
+        pool.start_at_once(hands, [one])
+        scene.events.wait_for("execution.completed", execution_id=one.id)
     finally:
         pool.request_stop(grace=0)
         pool.stop()

@@ -10,10 +10,10 @@ from sqlalchemy.exc import OperationalError
 from headway import Run, every
 from headway.domain.execution import ExecutionState
 from headway.runner.pool import WorkerPool
-from headway.store import executions
+from headway.store import executions, outcomes
 from headway.store.transaction import Transaction
-from tests.builders import OWNER, Scene, names
-from tests.runner.conftest import Gate, StartPool
+from tests.builders import OWNER, Scene, eventually, names
+from tests.runner.conftest import Gate, StartPool, starting_pools
 
 COMPLETED = ExecutionState.COMPLETED
 HANDED_BACK = ExecutionState.HANDED_BACK
@@ -50,6 +50,27 @@ def test_at_most_worker_count_run_at_once(scene: Scene, start_pool: StartPool, g
     assert len(scene.ended(COMPLETED)) == 7
 
 
+def test_a_run_whose_end_is_refused_frees_its_slot(
+    scene: Scene, start_pool: StartPool, gate: Gate
+) -> None:
+    @scene.app.workflow
+    def load() -> None:
+        gate.wait()
+
+    declare(scene, load, 2)
+    pool = start_pool(worker_count=1)
+    gate.arrived()
+    [given_up] = scene.history.executions.all(states=[ExecutionState.IN_PROGRESS])
+    with scene.store.writing() as tx:
+        outcomes.fail_stale_in_progress(tx, [given_up.id])
+    gate.open()
+
+    scene.events.wait_for("execution.refused", execution_id=given_up.id)
+    scene.events.wait_for("execution.completed")
+    eventually(lambda: pool.free == 1)
+    assert pool.running() == []
+
+
 def test_async_steps_run_at_the_same_time_in_one_loop(scene: Scene, start_pool: StartPool) -> None:
     together = asyncio.Barrier(4)
     loops = set()
@@ -64,6 +85,28 @@ def test_async_steps_run_at_the_same_time_in_one_loop(scene: Scene, start_pool: 
 
     scene.events.wait_for("execution.completed", count=4)
     assert len(loops) == 1
+
+
+def test_what_a_run_activates_is_told_before_the_run_ends(scene: Scene, gate: Gate) -> None:
+    told = threading.Event()
+
+    @scene.app.workflow
+    def parent(run: Run) -> None:
+        run.activate("child", None)
+        gate.wait()
+
+    chain = scene.app.schedule(parent, "parent", None, every(hours=1))
+    chain.include("work", "child", None, dormant=True)
+    scene.apply()
+    scene.manage()
+    scene.dispatch()
+    with starting_pools(scene, on_finished=lambda of_manifests: told.set()) as start:
+        start()
+        gate.arrived()
+        assert told.is_set(), "else the dispatcher finds it by polling"
+        assert scene.ended(COMPLETED) == []
+        gate.open()
+        scene.events.wait_for("execution.completed")
 
 
 def test_sync_steps_run_at_the_same_time_in_threads(scene: Scene, start_pool: StartPool) -> None:

@@ -76,6 +76,7 @@ def stopped(server: PostgresServer) -> Iterator[None]:
     server.start(durable=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("away", [stopped, hung])
 def test_what_must_not_overlap_ends_with_the_contact_and_the_rest_goes_on(
     own_server: PostgresServer, tmp_path: Path, away: Away

@@ -85,6 +85,7 @@ def test_what_was_dispatched_to_a_killed_worker_is_claimed_by_another(
     assert deployment.states()[COMPLETED] == 6
 
 
+@pytest.mark.full
 @pytest.mark.story(1, 35)
 def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     deployment: Deployment,
@@ -137,6 +138,7 @@ def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_fi
     assert all(worker.poll() is None for worker in workers)
 
 
+@pytest.mark.full
 @pytest.mark.story(4, 17)
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_of_the_database_reclaims_nothing_from_the_healthy(
@@ -168,6 +170,7 @@ def renewed_since_restart(deployment: Deployment, count: int) -> bool:
     return len(renewals) == count and all(one > started_at for one in renewals)
 
 
+@pytest.mark.full
 def test_an_outage_longer_than_the_lease_charges_nobody(
     own_server: PostgresServer, on_own_server: Deployment
 ) -> None:

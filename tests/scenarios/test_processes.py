@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from sqlalchemy import select
 from headway.cli.signals import BY_PARENT, StopSignals
 from headway.domain.execution import ExecutionState
 from headway.store.tables import server
+from headway_command.stopping import SIGNALS
 from tests.builders import PATIENCE, eventually
 from tests.scenarios.deployment import Deployment
 from tests.surface.command_line import finish, read_until, start
@@ -116,6 +117,20 @@ def test_one_that_dies_is_replaced_and_what_it_ran_starts_again(
     assert deployment.states()[COMPLETED] == 6
 
 
+def test_one_that_is_killed_while_all_stop_decides_the_exit_code(
+    postgres_deployment: Deployment,
+) -> None:
+    """The others end well, and their supervisor tells of the one as a shell would."""
+    deployment = postgres_deployment
+    process = three_with_six_jobs(deployment)
+    process.send_signal(signal.SIGTERM)
+    eventually(lambda: "stopping:" in deployment.log())
+    os.kill(max(pids(deployment)), signal.SIGKILL)
+    deployment.release()
+
+    assert process.wait(PATIENCE) == 128 + signal.SIGKILL, deployment.log()
+
+
 def test_they_end_with_their_parent(deployment: Deployment) -> None:
     """Even if that is killed without a word: what they run goes back to the queue."""
     process = three_with_six_jobs(deployment)
@@ -177,10 +192,17 @@ def test_no_process_at_all_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stop_signals() -> Callable[..., list[int | None]]:
-    handler = signal.getsignal(signal.SIGTERM)
+def same_signals() -> Iterator[None]:
+    """The test run keeps its own handlers."""
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def stop_signals(same_signals: None) -> Callable[..., list[int | None]]:
     signals = StopSignals()
-    signal.signal(signal.SIGTERM, handler)
 
     def seen(*stops: int) -> list[int | None]:
         for stop in stops:
@@ -209,11 +231,11 @@ def test_a_signal_to_all_that_the_parent_passes_on_is_one_request(
     assert len(stop_signals(*stops)) == counted
 
 
+@pytest.mark.usefixtures("same_signals")
 def test_a_process_whose_parent_is_gone_is_told_twice() -> None:
     """The second time is what makes it hand back at once."""
-    handler = signal.getsignal(signal.SIGTERM)
     signals = StopSignals()
-    signal.signal(signal.SIGTERM, handler)
+    signals.install()
     theirs, ours = multiprocessing.Pipe(duplex=False)
     signals.obey(theirs)
     ours.close()

@@ -69,6 +69,7 @@ def test_rows_that_nobody_deletes_are_noticed(sqlite_url: str, soak: Callable[..
     assert "execution_history" in what_grew(forgetful)
 
 
+@pytest.mark.full
 def test_memory_and_connections_that_are_kept_are_noticed(
     postgres_url: str, soak: Callable[..., Soak]
 ) -> None:

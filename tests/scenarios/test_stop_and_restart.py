@@ -78,6 +78,7 @@ def test_a_second_signal_hands_back_at_once(deployment: Deployment) -> None:
     assert deployment.states() == {HANDED_BACK: 2}
 
 
+@pytest.mark.full
 def test_stopped_again_and_again_nothing_is_lost_or_run_twice(deployment: Deployment) -> None:
     jobs = 30
     deployment.release()

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway import Run, every
+from headway import Headway, Run, every
+from headway.applying import apply_declarations
 from headway.domain.work_queue import NewEntry, Source
 from headway.service import Service
 from headway.store import notifications
@@ -194,6 +195,21 @@ def test_three_processes_with_one_role_each_complete_jobs(postgres_deployment: D
     deployment.stop(*processes)
 
     assert deployment.evidence("end") == {f"job-{number}": 1 for number in range(6)}
+
+
+def test_what_is_applied_by_hand_is_told_to_running_servers(postgres_url: str) -> None:
+    store, app = Store(postgres_url), Headway("shop", database_url=postgres_url)
+    migrate(store)
+    app.workflow("work")(lambda: None)
+    app.schedule("work", "load", None, every(hours=1))
+    heard = notifications.listen(store, 0.01)
+    assert not next(heard).topics
+
+    apply_declarations(app, store, by_hand=True)
+
+    eventually(lambda: notifications.EVERYBODY in next(heard).topics)
+    heard.close()
+    store.close()
 
 
 def test_nobody_hears_what_was_announced_here(postgres_url: str) -> None:

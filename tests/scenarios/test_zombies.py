@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -18,6 +19,7 @@ from tests.scenarios.test_lost_workers import COMPLETED, FAILED, LEASE, SHORT, l
 RUNNING = ExecutionState.IN_PROGRESS
 
 
+@pytest.mark.full
 @pytest.mark.story(1, 35)
 def test_a_worker_stopped_for_three_leases_is_not_believed_and_frees_no_slot(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
@@ -91,3 +93,22 @@ def one_at_a_time(deployment: Deployment, but: int) -> bool:
     lines = [line.split() for line in (deployment.folder / "evidence").read_text().splitlines()]
     others = [what for _, execution_id, what in lines if int(execution_id) != but]
     return others == ["start", "end"] * (len(others) // 2)
+
+
+@pytest.mark.parametrize("workflow", ["in_loop", "in_thread"])
+def test_a_worker_that_slept_before_a_body_does_not_begin_it(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, workflow: str
+) -> None:
+    """It had claimed the run, which another worker has ended and run since."""
+    monkeypatch.setenv("SCENARIO_WORKFLOW", workflow)
+    sleeper = deployment.start(settings=SHORT, app="sleepers:hw")
+    os.waitpid(sleeper.pid, os.WUNTRACED)
+    other = deployment.start(settings=SHORT, app="sleepers:hw")
+    deployment.wait_until_completed(1)
+
+    sleeper.send_signal(signal.SIGCONT)
+    eventually(lambda: refusals(deployment) == 1)
+
+    assert deployment.evidence("start") == {"job": 1}
+    assert deployment.states() == {COMPLETED: 1, FAILED: 1}
+    deployment.stop(sleeper, other)

@@ -101,6 +101,7 @@ def test_the_server_of_the_guide_runs_what_is_sent_to_it(place: Place) -> None:
     assert loaded.owner is not None and f"-{gpu.pid}-" not in loaded.owner
 
 
+@pytest.mark.full
 def test_what_a_killed_executor_ran_starts_again_elsewhere(place: Place) -> None:
     quick = 'print("training", model, flush=True)'
     place.change(quick, SLOW)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,9 @@ from headway.store.tables import execution, manifest, manifest_group
 from headway.store.tables import work_queue as queue_table
 from tests.store.factories import (
     NOON,
+    Clock,
     a_manifest,
+    change_group,
     dead_letter_for,
     declare,
     dispatched,
@@ -194,3 +196,35 @@ def test_a_later_time_holds_an_entry_back_though_nobody_marked_it(store: Store) 
     with store.reading() as tx:
         [one] = work_queue.dispatchable(tx, 100, 10)
     assert one.eligible_since == NOON
+
+
+@pytest.mark.parametrize(
+    ("last_shut_at", "ages"),
+    [
+        (None, True),
+        (NOON, True),
+        (NOON + timedelta(minutes=30), True),
+        (NOON + timedelta(minutes=55), False),
+    ],
+)
+def test_a_group_ages_again_after_it_was_full_or_disabled(
+    store: Store, clock: Clock, last_shut_at: datetime | None, ages: bool
+) -> None:
+    groups = [Group(f"hot-{n}", priority=31) for n in range(9)]
+    declare(
+        store,
+        *(a_manifest(group.name, group=group) for group in groups),
+        a_manifest("low", group=Group("low")),
+        groups=groups,
+    )
+    low = queue(store, "low")
+    change_group(store, "low", last_shut_at=last_shut_at)
+    clock.advance(hours=1)
+    for group in groups:
+        queue(store, group.name)
+
+    with store.reading() as tx:
+        bound = NOON + timedelta(minutes=30)
+        found = work_queue.dispatchable(tx, 100, 3, aged_before=bound)
+
+    assert (low in [one.id for one in found]) is ages

@@ -219,11 +219,12 @@ def test_an_orphans_entry_is_queued_again_at_once_and_its_crash_counted(
 
 
 def lose(store: Store, entry: int) -> Execution:
-    """Dispatch the entry to a server that dies with it."""
+    """Dispatch the entry to a server that begins it and dies with it."""
     with store.writing() as tx:
         [execution_id] = work_queue.dispatch(tx, [entry]).values()
     with store.writing() as tx:
         assert executions.claim_one(tx, "doomed", execution_id) is not None
+        assert executions.note_step(tx, "doomed", execution_id, "extract") == ""
     [ended] = sweep(store)
     return ended
 

@@ -10,9 +10,9 @@ from time import monotonic
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from headway.domain.execution import Execution
+from headway.errors import DatabaseUnavailable
 from headway.store import executions, manifests, outcomes
 from headway.store.engine import Store
 from headway.store.locks import Lock
@@ -130,7 +130,7 @@ def test_a_stopped_leader_is_ended_by_the_server_and_cannot_write(postgres_store
             until(postgres_store, gone, pid=session_of(leader))
             leader.connection.execute(text("CREATE TABLE written_by_a_zombie (id int)"))
 
-    with pytest.raises(DBAPIError):
+    with pytest.raises(DatabaseUnavailable):
         lead_and_stop()
     with postgres_store.leading(Lock.MANAGE) as next_leader:
         assert next_leader is not None
@@ -193,7 +193,7 @@ def test_a_cancellation_asked_for_by_a_person_waits_its_turn(postgres_store: Sto
 
 def test_who_only_reads_cannot_write(store: Store) -> None:
     declare(store, "extract")
-    with pytest.raises(DBAPIError, match=r"read-?only"), store.reading() as tx:
+    with pytest.raises(DatabaseUnavailable, match=r"read-?only"), store.reading() as tx:
         tx.connection.execute(text("DELETE FROM headway_wake"))
     started(store)
 

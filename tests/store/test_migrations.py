@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError
 
-from headway.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
+from headway.errors import SchemaForeign, SchemaMissing, SchemaOutdated, SchemaTooNew
 from headway.store import migrate as migrate_module
 from headway.store.engine import Store
 from headway.store.migrate import (
@@ -101,6 +101,21 @@ def test_a_database_newer_than_the_code_is_left_alone(empty: Store) -> None:
     before = everything(empty)
     for attempt in (check_schema, migrate):
         with pytest.raises(SchemaTooNew, match=rf"version {NEWEST + 1}.*knows \({NEWEST}\)"):
+            attempt(empty)
+    assert everything(empty) == before
+
+
+@pytest.mark.parametrize("version", [1, NEWEST])
+def test_a_database_of_another_line_of_development_is_left_alone(
+    empty: Store, version: int
+) -> None:
+    migrate(empty)
+    with empty.writing() as tx:
+        renamed = schema_version.update().where(schema_version.c.version == version)
+        tx.connection.execute(renamed.values(name="of_others"))
+    before = everything(empty)
+    for attempt in (check_schema, migrate):
+        with pytest.raises(SchemaForeign, match=f"migration {version} .* 'of_others'.* use the"):
             attempt(empty)
     assert everything(empty) == before
 

@@ -96,6 +96,7 @@ def _read(tx: Transaction) -> Reads:
     return Reads(*tx.connection.execute(counted).one())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("groups", [1, 20])
 def test_what_is_read_grows_with_what_is_dispatched(store: Store, groups: int) -> None:
     names = [f"extract-{number}" for number in range(MANY)]

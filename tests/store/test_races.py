@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
-from headway.domain.execution import Execution
+import pytest
+from sqlalchemy import select, text
+
+from headway.domain.execution import Execution, Outcome
+from headway.domain.manifest import Manifest
+from headway.domain.schedule import Never
 from headway.domain.work_queue import NewEntry, Source
-from headway.store import executions, outcomes, wakes, work_queue
+from headway.errors import CircularDependencyError
+from headway.store import declarations, executions, outcomes, wakes, work_queue
 from headway.store.engine import Store
-from headway.store.tables import execution, execution_history, wake
+from headway.store.tables import dependency, execution, execution_history, manifest_state, wake
 from headway.store.tables import work_queue as queue_table
+from headway.store.transaction import Transaction
 from headway.store.wakes import Scope
+from tests.builders import PATIENCE, eventually
 from tests.store.factories import (
     COMPLETED,
+    FAILED,
     ME,
+    Clock,
+    a_declaration,
+    a_manifest,
     at_once,
     declare,
     entry_for,
     finish,
+    manifest_ids,
     queue,
     rows_of,
     started,
@@ -157,3 +174,115 @@ def test_wakes_left_while_the_inbox_is_read_are_not_lost(store: Store, second: S
 
     taken = sum(at_once(leave, absorb))
     assert taken + len(rows_of(store, wake)) == 50
+
+
+# What two transactions hold and wait for; SQLite has one writer at a time
+
+
+@pytest.fixture
+def postgres(emptied_postgres_url: str, clock: Clock) -> Iterator[Store]:
+    store = Store(emptied_postgres_url, clock=clock, durable=False)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def rival(emptied_postgres_url: str, clock: Clock) -> Iterator[Store]:
+    """Another server's store on the same database, with connections of its own."""
+    store = Store(emptied_postgres_url, clock=clock, durable=False)
+    yield store
+    store.close()
+
+
+@contextmanager
+def waiting(store: Store, *acts: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
+    """Each of *acts* in a thread of its own, once all of them wait for a lock."""
+    waits = text(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+
+    def count() -> int:
+        with store.reading() as tx:
+            return int(tx.connection.execute(waits).scalar_one())
+
+    pool = ThreadPoolExecutor(len(acts))
+    try:
+        begun = [pool.submit(act) for act in acts]
+        eventually(lambda: count() == len(acts), patience=20.0)
+        yield begun
+    finally:
+        pool.shutdown(wait=False)  # what they wait for is given up only after this
+
+
+def upsert(store: Store, *items: Manifest) -> None:
+    with store.writing() as tx:
+        declarations.upsert(tx, a_declaration(*items))
+
+
+def after(name: str, *parents: str, **changes: Any) -> Manifest:
+    return a_manifest(name, schedule=Never(), parents=parents, **changes)
+
+
+def test_of_two_builders_that_close_a_cycle_together_the_second_is_refused(
+    postgres: Store, rival: Store
+) -> None:
+    """It waits before it writes anything: the first may still change the same manifest."""
+    declare(postgres, after("extract"), after("load"))
+
+    with postgres.writing() as tx:
+        declarations.upsert(tx, a_declaration(after("load", "extract")))
+        with waiting(postgres, partial(upsert, rival, after("extract", "load"))) as [other]:
+            declarations.upsert(tx, a_declaration(after("extract", input="7")))
+            tx.connection.commit()
+            with pytest.raises(CircularDependencyError):
+                other.result(PATIENCE)
+    assert edges_of(postgres) == {("load", "extract")}
+
+
+def edges_of(store: Store) -> set[tuple[str, str]]:
+    names = {key: name for name, key in manifest_ids(store).items()}
+    rows = rows_of(store, dependency)
+    return {(names[row["child_id"]], names[row["parent_id"]]) for row in rows}
+
+
+def test_two_builders_that_create_the_same_in_opposite_order_do_not_deadlock(
+    postgres: Store, rival: Store
+) -> None:
+    declare(postgres, "first")
+    names = [f"extract-{number}" for number in range(3)]
+    items = [a_manifest(name) for name in names]
+
+    with pytest.raises(RuntimeError), postgres.writing() as tx:
+        declarations.upsert(tx, a_declaration(items[1]))
+        forth, back = (partial(upsert, rival, *some) for some in (items, items[::-1]))
+        with waiting(postgres, forth, back) as builders:
+            tx.connection.rollback()
+            for one in builders:
+                one.result(PATIENCE)
+            raise RuntimeError("rolled back")
+    assert set(manifest_ids(postgres)) == {"first", *names}
+
+
+def test_batches_that_end_the_same_runs_differently_do_not_deadlock(
+    postgres: Store, rival: Store
+) -> None:
+    """A batch of completions and failures touches its executions by two statements."""
+    declare(postgres, "extract", "load")
+    one, other = (started(postgres, name) for name in ("extract", "load"))
+
+    def end(how: dict[int, Outcome]) -> list[int]:
+        with rival.writing() as tx:
+            return [ended.id for ended in outcomes.finish(tx, ME, how)]
+
+    def held(tx: Transaction) -> None:
+        tx.connection.execute(select(manifest_state).with_for_update()).all()
+
+    with postgres.writing() as tx:
+        held(tx)
+        forth = partial(end, {one.id: COMPLETED, other.id: FAILED})
+        back = partial(end, {one.id: FAILED, other.id: COMPLETED})
+        with waiting(postgres, forth, back) as batches:
+            tx.connection.commit()
+            ended = [batch.result(PATIENCE) for batch in batches]
+    assert sorted(ended) == [[], [one.id, other.id]]

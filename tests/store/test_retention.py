@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.manifest import Group
 from headway.domain.schedule import Never
-from headway.domain.work_queue import Source
+from headway.domain.work_queue import NewEntry, Source
 from headway.history import Retained, Retention
 from headway.observe import Event, Observer
 from headway.store import removal, retention, work_queue
@@ -42,7 +42,9 @@ from tests.store.factories import (
     dead_letter_for,
     declare,
     dispatched,
+    finish,
     queue,
+    queue_ad_hoc,
     ran,
     rows_of,
     started,
@@ -205,6 +207,19 @@ def test_a_removed_manifest_goes_once_nothing_of_it_is_left(store: Store, clock:
     assert [row["manifest_id"] for row in rows_of(store, manifest_state)] == [ids["parent"]]
 
 
+def test_a_removed_manifest_stays_as_long_as_its_dead_letter(store: Store, clock: Clock) -> None:
+    """A letter may be kept for longer than runs are, or for ever."""
+    ids = declare(store, "extract")
+    dead_letter_for(store)
+    with store.writing() as tx:
+        removal.remove(tx, [ids["extract"]])
+    resolve_all(store)
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_removed_manifests, later) == 0
+    assert purge(store, retention.delete_resolved_dead_letters, later) == 1
+    assert purge(store, retention.delete_removed_manifests, later) == 1
+
+
 def test_a_removed_manifest_that_still_runs_stays(store: Store, clock: Clock) -> None:
     ids = declare(store, "extract")
     started(store)
@@ -231,6 +246,46 @@ def test_a_group_without_manifests_goes_unless_code_declares_it(store: Store, cl
     assert purge(store, retention.delete_empty_groups, NOON) == 0, "changed too short a while ago"
     assert purge(store, retention.delete_empty_groups, later) == 1
     assert [row["name"] for row in rows_of(store, manifest_group)] == ["declared"]
+
+
+def test_a_group_stays_as_long_as_a_run_of_it_is_live(store: Store, clock: Clock) -> None:
+    """Its manifest has moved to another group meanwhile."""
+    declare(store, a_manifest("extract", group=Group("before")))
+    one = started(store, source=Source.TRIGGER)
+    declare(store, a_manifest("extract", group=Group("afterwards")))
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_empty_groups, later) == 0
+    finish(store, one)
+    assert purge(store, retention.delete_empty_groups, later) == 1
+    assert [row["name"] for row in rows_of(store, manifest_group)] == ["afterwards"]
+
+
+def test_a_group_that_is_referred_to_before_its_deletion_stays(
+    store: Store, second: Store, clock: Clock
+) -> None:
+    """Between the look for empty groups and their deletion another server queues an entry."""
+    ids = declare(store, a_manifest("extract", group=Group("empty")))
+    [group] = rows_of(store, manifest_group)
+    with store.writing() as tx:
+        removal.remove(tx, list(ids.values()))
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_removed_manifests, later) == 1
+    with store.writing() as tx:
+
+        def refer(_c: object, _u: object, statement: str, *_more: object) -> None:
+            if statement.startswith("DELETE") and not queued:
+                # On SQLite this transaction is the only one that may write.
+                if store.on_postgresql:
+                    queued.append(queue_ad_hoc(second, group_id=group["id"]))
+                else:
+                    entry = NewEntry("work", Source.AD_HOC, "null", group_id=group["id"])
+                    queued.append(*work_queue.enqueue(tx, [entry]))
+
+        queued: list[int] = []
+        event.listen(tx.connection, "before_cursor_execute", refer)
+        assert retention.delete_empty_groups(tx, later, 10) == 0
+    assert queued
+    assert [row["name"] for row in rows_of(store, manifest_group)] == ["empty"]
 
 
 def test_the_newest_declarations_of_each_application_are_kept(
@@ -281,6 +336,19 @@ def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -
         "tallies": 0,
         "audit": 0,
     }
+
+
+def test_dead_letters_have_a_period_of_their_own(store: Store, clock: Clock) -> None:
+    declare(store, "extract")
+    dead_letter_for(store)
+    resolve_all(store)
+    settings = Settings(retention_period="30d", dead_letter_retention_period="90d")
+    cleaner = Retention(store, settings, Observer())
+    deleted = []
+    for _ in range(2):
+        clock.advance(days=46)
+        deleted.append(sum(cleaner.run_once().dead_letters for _ in range(2)))
+    assert deleted == [0, 1], "after 46 and after 92 days"
 
 
 def test_after_the_executions_the_others_go_on_until_nothing_is_left(

@@ -14,6 +14,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    event,
     func,
     insert,
     literal,
@@ -23,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
 from headway.domain.work_queue import NewEntry, Source
+from headway.errors import DatabaseUnavailable
 from headway.store import notifications, triggers, work_queue
 from headway.store.engine import TRANSIENT, Store
 from headway.store.straight import ask, ask_one
@@ -125,12 +127,14 @@ def test_a_session_that_was_ended_is_dropped_with_all_of_its_time(store: Store) 
     with store.reading() as one, store.reading() as two:
         pids = {ask_one(tx.connection, PID).pid for tx in (one, two)}
     assert len(pids) == 2
-    with pytest.raises(OperationalError) as caught, store.writing() as tx:
+    with pytest.raises(TRANSIENT) as caught, store.writing() as tx:
         pid = ask_one(tx.connection, PID).pid
         end(pid)
         ask(tx.connection, PID)
     other.close()
-    assert caught.value.connection_invalidated and isinstance(caught.value, TRANSIENT)
+    assert isinstance(caught.value, DatabaseUnavailable)
+    cause = caught.value.__cause__
+    assert isinstance(cause, OperationalError) and cause.connection_invalidated
     with store.reading() as one, store.reading() as two:
         assert not pids & {ask_one(tx.connection, PID).pid for tx in (one, two)}
 
@@ -139,6 +143,19 @@ def test_whoever_listens_hears_it(store: Store) -> None:
     with sent_statements() as sent, store.reading() as tx:
         ask(tx.connection, PID)
     assert any("pg_backend_pid" in statement for _, statement in sent)
+
+
+@pytest.mark.parametrize("moment", ["before_cursor_execute", "after_cursor_execute"])
+def test_whoever_listens_at_one_moment_alone_hears_it(store: Store, moment: str) -> None:
+    sent: list[str] = []
+    with store.reading() as tx:
+
+        def listener(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+            sent.append(statement)
+
+        event.listen(tx.connection, moment, listener)
+        ask(tx.connection, PID)
+    assert any("pg_backend_pid" in statement for statement in sent)
 
 
 def test_what_nobody_listens_to_goes_past_sqlalchemy(

@@ -45,8 +45,8 @@ class Unprintable(Exception):
 def test_an_input_comes_back_as_it_went_in(store: Store, words: str) -> None:
     kind = InputType(dict[str, str])
     value = {"words": words}
-    encoded = kind.encode(value, "extract")
-    assert encoded.isascii()
+    # Not by InputType.encode: it refuses NUL and lone surrogates, which earlier versions stored.
+    encoded = json.dumps(value)
     declare(store, a_manifest(input=encoded))
     assert kind.decode(view_of(store).input, "extract") == value
     one = ran(store)

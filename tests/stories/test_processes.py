@@ -73,6 +73,7 @@ def enqueue(store: Store, workflow: str) -> None:
         work_queue.enqueue(tx, [NewEntry(workflow, Source.AD_HOC, "null")])
 
 
+@pytest.mark.full
 @pytest.mark.story(9, 38)
 @pytest.mark.parametrize(
     ("lease", "seconds"),
@@ -113,6 +114,7 @@ def states(store: Store) -> list[ExecutionState]:
 
 
 @pytest.mark.story(38)
+@pytest.mark.full
 def test_a_locked_table_kills_nobody(postgres_url: str, tmp_path: Path) -> None:
     """Tables of work for longer than a lease, that of the leases for a third of one."""
     app = calculating(postgres_url, tmp_path, LEASE)
@@ -138,6 +140,7 @@ def test_a_locked_table_kills_nobody(postgres_url: str, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("started-*"))) == 1
 
 
+@pytest.mark.full
 @pytest.mark.story(38)
 @pytest.mark.parametrize("tables", ["headway_server", "headway_execution"])
 def test_a_table_locked_for_five_seconds_kills_nobody(

@@ -340,6 +340,7 @@ def test_no_transaction_of_a_job_notifies(postgres_url: str) -> None:
     assert notifying and all(notifying), "each on its own, outside any transaction"
 
 
+@pytest.mark.full
 @pytest.mark.story(46)
 def test_servers_that_start_beside_a_running_job_leave_it_alone(scene: Scene) -> None:
     release = threading.Event()

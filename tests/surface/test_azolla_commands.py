@@ -101,6 +101,9 @@ def test_objectives(shop: CommandLine) -> None:
         )
     )
     assert (one["title"], one["blocked_reason"]) == ("x", "no access")
+    listed = ("objective", "list", "shop:hw", "--json")
+    assert len(json.loads(ran(shop, *listed))) == 2, "with the standing one"
+    assert len(json.loads(ran(shop, *listed, "--limit", "1"))) == 1
     assert one["blocked_on"][0]["resolved"] is True
 
 

@@ -80,6 +80,7 @@ def test_query_of_what_is_not_for_us_is_exit_1(peer: Path) -> None:
     assert err == f"headway: {OWN}: DENIED: blocker_ref is not for us, or not stored there\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -136,6 +137,7 @@ def test_serve_says_where_and_ends_with_0_on_a_signal(peer: Path) -> None:
     assert finish(server) == (0, "", "")
 
 
+@pytest.mark.full
 def test_keygen_makes_a_secret_that_a_registry_takes(tmp_path: Path) -> None:
     code, first, _ = headway(tmp_path, "azolla", "keygen")
     assert code == 0
@@ -165,5 +167,6 @@ def test_without_the_extra_serving_says_what_to_install(peer: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "headway: answering other deployments needs an extra: pip install 'headway[federation]'"
+        "headway: answering other deployments needs an extra: "
+        "pip install 'headway-scheduler[federation]'"
     ]

@@ -20,6 +20,7 @@ from headway.store.engine import Store
 from headway.store.migrate import migrate, needed_version
 from headway.store.tables import schema_version
 from headway.testing import Sandbox
+from headway_command.stopping import SIGNALS
 from tests.surface.command_line import COMMAND, environment, finish, read_until, start
 
 HELLO = """
@@ -109,9 +110,10 @@ def headway(
     for name in [name for name in os.environ if name.startswith("HEADWAY_")]:
         monkeypatch.delenv(name)
     before = set(sys.modules)
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield CommandLine(tmp_path, capsys)
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     for name in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
@@ -232,7 +234,8 @@ def test_check_lists_the_manifests_and_writes_nothing(headway: CommandLine) -> N
     assert first.split() == ["greet-[bold]world", "greet", "greetings", "every", "1", "second"]
     assert "At 09:00 on Monday (Europe/Berlin)" in out
     assert "workflows without a manifest: unused" in out
-    assert "hello:hw is fine: 2 manifests, database sqlite:///headway.db" in out
+    folder = headway.folder.resolve()
+    assert f"hello:hw is fine: 2 manifests, database sqlite:///{folder}/headway.db" in out
     assert os.listdir(headway.folder) == ["hello.py"]
 
 
@@ -243,6 +246,71 @@ def test_check_warns_of_workflows_that_are_excluded_but_not_there(headway: Comma
     assert code == 0
     [warning] = [line for line in out.splitlines() if line.startswith("warning: ")]
     assert warning.endswith("no workflow is called 'unusd'; did you mean unused?")
+
+
+TWO_OF_A_NAME = """
+from headway import Headway
+
+hw = Headway("twice")
+
+@hw.workflow("load-users", isolated=True)
+def load() -> None: ...
+
+@hw.workflow("load-orders", isolated=True)
+def load() -> None: ...
+"""
+
+DECORATED = """
+from functools import wraps
+from headway import Headway
+
+hw = Headway("twice")
+
+def traced(function):
+    @wraps(function)
+    def call() -> None:
+        function()
+    return call
+
+@traced
+@hw.workflow(isolated=True)
+def load() -> None: ...
+
+@traced
+@hw.workflow(isolated=True)
+def extract() -> None: ...
+
+@hw.workflow(isolated=True)
+@traced
+def fine() -> None: ...
+
+@traced
+@hw.workflow
+def also_fine() -> None: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "more"),
+    [
+        (
+            TWO_OF_A_NAME,
+            "workflow 'load-users': isolated = True: step 'load': its process finds",
+            "",
+        ),
+        (DECORATED, "workflow 'extract': isolated = True: step 'extract': its", " (and 1 more)"),
+    ],
+    ids=["two of a name", "decorated"],
+)
+def test_check_refuses_isolated_steps_that_cannot_be_imported(
+    headway: CommandLine, source: str, said: str, more: str
+) -> None:
+    headway.write("twice.py", source)
+    code, out, err = headway("check", "twice:hw")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"headway: {said}")
+    assert err.endswith(f"write @hw.workflow above all other decorators{more}\n")
+    assert_brief(err)
 
 
 def test_check_of_an_application_without_manifests(headway: CommandLine) -> None:
@@ -282,7 +350,7 @@ def test_where_the_database_address_comes_from(
 ) -> None:
     headway.write("hello.py", "from headway import Headway\n"
                   "hw = Headway(database_url='sqlite:///of-the-app.db')\n")  # fmt: skip
-    assert "sqlite:///headway.db" in headway("db", "status").out
+    assert "/headway.db (default; set HEADWAY_DATABASE_URL" in headway("db", "status").out
     monkeypatch.setenv("HEADWAY_DATABASE_URL", "sqlite:///of-the-variable.db")
     assert "sqlite:///of-the-variable.db" in headway("db", "status").out
     assert "sqlite:///of-the-app.db" in headway("db", "status", "hello:hw").out
@@ -314,7 +382,7 @@ def test_a_read_only_file_or_folder(
     """Said by a stand-in for the system, because root may write to anything."""
     headway.write("old.db", "")
     locked = headway.folder.joinpath(path)
-    monkeypatch.setattr(os, "access", lambda asked, mode: asked != locked)
+    monkeypatch.setattr(os, "access", lambda asked, mode: (asked, mode) != (locked, os.W_OK))
     code, out, err = headway("db", "status", "--database-url", "sqlite:///old.db")
     assert (code, out) == (1, "")
     assert f"{locked} is read-only for this user" in err
@@ -368,8 +436,13 @@ def test_a_newer_schema_is_refused(
 )
 @pytest.mark.parametrize("arguments", [("run", "hello:hw"), ("db", "status"), ("db", "migrate")])
 def test_a_database_that_cannot_be_opened(
-    headway: CommandLine, arguments: tuple[str, ...], url: str, said: str
+    headway: CommandLine,
+    arguments: tuple[str, ...],
+    url: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("HEADWAY_DATABASE_START_TIMEOUT", "0s")
     headway.write("hello.py", HELLO)
     code, out, err = headway(*arguments, "--database-url", url)
     assert (code, out) == (1, "")
@@ -440,7 +513,7 @@ def test_dead_letters_that_wait_are_told_at_the_start(tmp_path: Path, database_u
     assert finish(process)[0] == 0
     assert told.count("WARNING dead letter fail-") == 5
     assert "waits for a person since 2026-01-" in told
-    assert "max retries exceeded: 1 failures, at most 1 allowed" in told
+    assert "failed once (max_attempts 1)" in told
 
 
 def test_a_subscriber_that_fails_is_logged(tmp_path: Path) -> None:

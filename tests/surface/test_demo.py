@@ -81,6 +81,7 @@ def test_ctrl_c_ends_it_with_the_summary(tmp_path: Path) -> None:
     assert summary(out)["all"][1] > 0
 
 
+@pytest.mark.full
 def test_a_given_directory_is_kept_and_continued(tmp_path: Path) -> None:
     code, out, _ = finish(start(tmp_path, "demo", "--for", "2.5", "--directory", "kept/here"))
     assert code == 0

@@ -15,6 +15,7 @@ import headway.celery
 import headway.executor
 import headway.testing
 from headway.errors import MissingExtra
+from headway_command.stopping import SIGNALS
 
 SOURCE = Path(__file__).parents[2] / "src"
 PUBLIC = [
@@ -35,7 +36,7 @@ def module_names() -> list[str]:
 @pytest.fixture
 def same_signals() -> Iterator[None]:
     """An example may show how signals are handled; the test run keeps its own handlers."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

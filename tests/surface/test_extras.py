@@ -27,11 +27,12 @@ def test_a_missing_extra_is_an_import_error_that_says_what_to_install(
         extras.require(extra)
 
     assert isinstance(caught.value, MissingExtra)
-    assert str(caught.value) == f"{purpose} needs an extra: pip install 'headway[{extra}]'"
+    install = f"pip install 'headway-scheduler[{extra}]'"
+    assert str(caught.value) == f"{purpose} needs an extra: {install}"
 
 
 def test_every_extra_is_offered_by_the_package() -> None:
-    offered = set(metadata("headway").get_all("Provides-Extra") or ())
+    offered = set(metadata("headway-scheduler").get_all("Provides-Extra") or ())
     assert set(extras.EXTRAS) <= offered
 
 
@@ -65,4 +66,4 @@ def test_using_a_part_without_its_extra_says_what_to_install(extra: str, use: st
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(f"pip install 'headway[{extra}]'")
+    assert done.stderr.splitlines()[-1].endswith(f"pip install 'headway-scheduler[{extra}]'")

@@ -66,6 +66,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
+@pytest.mark.full
 def test_the_guide_can_be_followed_command_by_command(
     tmp_path: Path, processes: list[subprocess.Popen[str]]
 ) -> None:

@@ -161,6 +161,7 @@ def test_removing_more_than_half_is_refused_until_it_is_allowed(shop: Shop) -> N
     assert shop.plan().code == 0
 
 
+@pytest.mark.full
 def test_going_back_to_an_earlier_declaration(small: Shop) -> None:
     small.apply()
     old = small.text
@@ -375,3 +376,13 @@ def test_applying_by_hand_wakes_what_is_running(database_url: str) -> None:
     assert apply_declarations(hw, store, by_hand=True).created == 1
     assert apply_declarations(hw, store, by_hand=True).unchanged == 1
     store.close()
+
+
+def test_preview_announces_no_more_runs_than_there_are(small: Shop) -> None:
+    small.write(SHOP + 'hw.schedule(load, "later", "x", once(datetime(2030, 1, 1, tzinfo=UTC)))\n')
+    code, out, _ = small("preview", "--days", "3660", "--limit", "1")
+    lines = out.splitlines()
+    later = lines.index(next(line for line in lines if line.startswith("later ")))
+    assert code == 0
+    assert lines[later + 1].startswith("  Tue 2030-01-01 00:00:00 UTC")
+    assert lines[later + 2].startswith("5 manifests, "), "only this one"

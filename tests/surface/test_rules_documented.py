@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+from tests.gate import Selection
 from tests.rules_ran import PAGE, RulesRan
 from tests.surface.named_tests import ROOT, TEST, functions_in
 
@@ -44,11 +45,34 @@ def report(name: str, outcome: Literal["passed", "failed", "skipped"]) -> pytest
 
 def test_a_named_test_that_did_not_run_and_pass_fails_the_whole_run() -> None:
     named = frozenset({"tests/a.py::test_one", "tests/a.py::test_two", "tests/a.py::test_three"})
-    checker = RulesRan(named, whole=True)
+    checker = RulesRan(named, Selection.ALL)
     checker.pytest_runtest_logreport(report("tests/a.py::test_one[sqlite]", "passed"))
     checker.pytest_runtest_logreport(report("tests/a.py::test_two[sqlite]", "failed"))
     assert checker.missing == ["tests/a.py::test_three", "tests/a.py::test_two"]
-    assert RulesRan(named, whole=False).missing == []
+    assert RulesRan(named, Selection.PICKED).missing == []
+
+
+def test_the_gate_answers_for_the_named_tests_it_collects() -> None:
+    named = frozenset({"tests/a.py::test_one", "tests/a.py::test_two"})
+    checker = RulesRan(named, Selection.GATE)
+    for _process in range(2):
+        checker.pytest_xdist_node_collection_finished(
+            None, ["tests/a.py::test_one[sqlite]", "tests/a.py::test_three"]
+        )
+    assert checker.missing == ["tests/a.py::test_one"]
+    checker.pytest_runtest_logreport(report("tests/a.py::test_one[sqlite]", "passed"))
+    assert checker.missing == []
+
+
+CONFTEST = """
+from gate import Selection, selection_of
+from rules_ran import RulesRan
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true")
+def pytest_configure(config):
+    named = frozenset({'tests/test_a.py::test_one', 'tests/test_a.py::test_gone'})
+    config.pluginmanager.register(RulesRan(named, selection_of(config)))
+"""
 
 
 def test_the_whole_run_is_checked(tmp_path: Path) -> None:
@@ -57,15 +81,12 @@ def test_the_whole_run_is_checked(tmp_path: Path) -> None:
     suite.mkdir()
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\npythonpath = .\n")
     (suite / "test_a.py").write_text("def test_one(): pass\n")
-    (suite / "conftest.py").write_text(
-        "from rules_ran import RulesRan, is_whole\n"
-        "def pytest_configure(config):\n"
-        "    named = frozenset({'tests/test_a.py::test_one', 'tests/test_a.py::test_gone'})\n"
-        "    config.pluginmanager.register(RulesRan(named, is_whole(config)))\n"
-    )
-    (tmp_path / "rules_ran.py").write_text((ROOT / "tests" / "rules_ran.py").read_text("utf-8"))
+    (suite / "conftest.py").write_text(CONFTEST)
+    for module in ("rules_ran.py", "gate.py"):
+        text = (ROOT / "tests" / module).read_text("utf-8").replace("from tests.gate", "from gate")
+        (tmp_path / module).write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    whole = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    whole = subprocess.run([*command, "--all"], cwd=tmp_path, capture_output=True, text=True)
     assert whole.returncode == 1
     assert "RULE NOT SHOWN  tests/test_a.py::test_gone" in whole.stdout
     picked = subprocess.run([*command, "-k", "one"], cwd=tmp_path, capture_output=True, text=True)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "headway"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-MAX_MODULE_LINES = 300
+# A file is about one subject; past the first number it is worth asking whether it is still one.
+WARN_MODULE_LINES = 600
+MAX_MODULE_LINES = 800
 MAX_FUNCTION_LINES = 50
 BUCKETS = {"utils", "util", "helpers", "helper", "common"}
 
@@ -24,11 +29,15 @@ def test_there_are_modules_to_measure() -> None:
     assert MODULES
 
 
-def test_no_module_is_over_300_lines() -> None:
+@pytest.mark.filterwarnings("default")
+def test_no_module_is_over_800_lines() -> None:
     sizes = {
         str(module.relative_to(SOURCE)): len(module.read_text(encoding="utf-8").splitlines())
         for module in MODULES
     }
+    for name, size in sizes.items():
+        if size > WARN_MODULE_LINES:
+            warnings.warn(f"{name} has {size} lines: is it about one subject?", stacklevel=1)
     assert {name: size for name, size in sizes.items() if size > MAX_MODULE_LINES} == {}
 
 

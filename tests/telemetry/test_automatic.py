@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,6 +86,38 @@ def test_headway_run_sends_to_the_collector_the_environment_names(
     assert b"shop" in sent(), "the service is called like the application"
     measured = b"".join(body for path, body in collector.taken if path == "/v1/metrics")
     assert b"headway.run.duration" in measured, "what is left is sent at the end"
+
+
+NAMES_ITSELF = """
+import os
+from opentelemetry import trace
+from headway.telemetry.exporting import SERVICE, _set_up
+
+_set_up("shop")
+print(trace.get_tracer_provider().resource.attributes[SERVICE], flush=True)
+os._exit(0)  # there is no collector to say goodbye to
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "shop"),
+        ({"OTEL_SERVICE_NAME": "warehouse"}, "warehouse"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=warehouse"}, "warehouse"),
+    ],
+)
+def test_the_service_is_called_as_the_environment_says_or_else_like_the_application(
+    variables: dict[str, str], name: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NAMES_ITSELF],
+        env={key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
+        | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == name, done.stderr
 
 
 def test_only_a_collector_that_is_named_switches_it_on() -> None:

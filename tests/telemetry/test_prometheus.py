@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headway import every
 from headway.domain.work_queue import NewEntry, Source
 from headway.observe import Event
-from headway.store import gauges
+from headway.store import delays, gauges
 from headway.store.gauges import read_gauges
 from headway.store.leases import register
 from headway.store.servers import ServerProcess
@@ -79,6 +79,22 @@ def test_gauges_count_servers_delayed_entries_and_dead_letters(scene: Scene) -> 
         read = read_gauges(tx, 10)
     assert (read.ready, read.delayed, read.dead_letters) == (0, 1, 1)
     assert (read.servers, read.slots) == (1, 4)
+
+
+def test_an_entry_waits_from_when_its_time_has_come(scene: Scene) -> None:
+    metrics = Prometheus(scene.store)
+    scene.app.schedule("work", "extract-users", None, every(hours=1))
+    scene.apply()
+    scene.trigger("extract-users", scheduled_at=scene.clock.now + timedelta(minutes=10))
+    scene.clock.advance(minutes=15)
+    with scene.store.writing() as tx:
+        delays.ripen(tx, 10)
+
+    assert value(metrics, "headway_entries", state="ready") == 1
+    assert value(metrics, "headway_oldest_entry_seconds") == 5 * 60
+    scene.app.observer.subscribe(metrics)
+    scene.dispatch()
+    assert value(metrics, "headway_queue_wait_seconds_sum", workflow="work") == 5 * 60
 
 
 def test_no_external_id_becomes_a_label(scene: Scene) -> None:

@@ -18,6 +18,8 @@ from headway.web.security.pace import Pace
 from tests.federation.sites import opened
 from tests.web.site import Answered, Site, listening
 
+pytestmark = pytest.mark.gate
+
 ROUTES = [
     (method, path, route.scope)
     for path, route in every_route()

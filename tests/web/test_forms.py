@@ -97,6 +97,17 @@ def test_an_empty_form_is_what_the_type_has_by_default() -> None:
     )
 
 
+def test_a_text_that_was_emptied_is_empty_and_not_its_default() -> None:
+    class Named(BaseModel):
+        name: str = "users"
+        note: str | None = "none yet"
+        rows: int = 3
+
+    schema = InputType(Named).json_schema(by_alias=False)
+    emptied = Form((("input/name", ""), ("input/note", ""), ("input/rows", "")))
+    assert Sent(schema, emptied).value() == {"name": "", "note": None}
+
+
 def test_what_was_filled_in_is_read_back() -> None:
     value = Everything(
         text="a",

@@ -25,6 +25,8 @@ from headway.web.security.pace import Pace
 from tests.federation.sites import opened
 from tests.web.site import Answered, Site, listening
 
+pytestmark = pytest.mark.gate
+
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -340,6 +342,20 @@ def test_who_was_right_before_is_not_kept_out_by_those_who_guess(site: Site) -> 
     assert site.ask("POST", "/api/v1/act", b"", right).status == 200
 
 
+def test_a_token_that_is_valid_no_more_is_a_guess_like_any_other(
+    site: Site, tokens: SomeTokens
+) -> None:
+    right = {"authorization": "Bearer operates"}
+    assert site.ask("POST", "/api/v1/act", b"", right).status == 200
+    del tokens.valid["operates"]
+    before = tokens.asked
+
+    answers = [site.ask("POST", "/api/v1/act", b"", right).status for _ in range(50)]
+
+    assert (answers[0], answers[-1]) == (401, 429)
+    assert tokens.asked - before < 20
+
+
 def test_one_token_cannot_flood(store: Store, tokens: SomeTokens) -> None:
     access = Access(tokens=tokens, writes=Pace(at_once=3, per_second=0.01))
     tokens.valid["also"] = Scope.OPERATE
@@ -361,3 +377,21 @@ def test_cookies_are_secure_where_the_public_address_is(store: Store, tokens: So
         answer = site.ask("POST", "/login", b"token=reads", own)
     assert answer.headers["set-cookie"].startswith("__Host-headway=")
     assert "Secure" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("public_url", "path"), [("https://headway.example.com", "/"), (None, "/inside")]
+)
+def test_a_mounted_application_keeps_its_cookie_to_itself_unless_its_name_forbids_that(
+    store: Store, tokens: SomeTokens, public_url: str | None, path: str
+) -> None:
+    """Browsers drop a cookie whose name begins with __Host- and whose path is not the root."""
+    own = FastAPI()
+    access = Access(tokens=tokens, public_url=public_url)
+    own.mount("/inside", build_app(Headway("shop"), store, access))
+    with listening(own) as site:
+        named = {"origin": public_url or f"http://127.0.0.1:{site.port}"}
+        named |= {"host": "headway.example.com"} if public_url else {}
+        answer = site.ask("POST", "/inside/login", b"token=reads", FORM | named)
+    said = [part.strip() for part in answer.headers["set-cookie"].split(";")]
+    assert f"Path={path}" in said

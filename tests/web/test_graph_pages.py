@@ -6,16 +6,32 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from headway import Group, every
+from headway.domain.views import GroupOverview
+from headway.web.pages.graph_nodes import group_words
 from tests.builders import Scene
 from tests.web.deployment import Pages, declare_shop, pages_of
 
 HEADING = re.compile(r'<time datetime="([^"]+)"')
 HOSTILE = '"><script>alert(1)</script>'
+
+
+def test_a_group_is_said_in_a_word_or_two_and_nothing_twice() -> None:
+    def words(**changes: Any) -> tuple[str, str]:
+        counts = {"queued": 0, "active": 0, "completed": 0, "failed": 0, "dead_letters": 0}
+        known: dict[str, Any] = {"enabled": True, **counts, **changes}
+        return group_words(GroupOverview("etl", 4, 0, manifests=9, **known))
+
+    assert words(dead_letters=2, queued=12) == ("2 dead letters", "12 waiting")
+    assert words(active=3, dead_letters=2) == ("3 running", "2 dead")
+    assert words(queued=12) == ("12 waiting", "")
+    assert words(enabled=False, queued=12) == ("disabled", "12 waiting")
+    assert words(enabled=False, active=1) == ("1 running", "off")
 
 
 @pytest.fixture
@@ -126,7 +142,7 @@ def test_a_timeline_begins_with_a_young_deployment(scene: Scene, pages: Pages) -
 
 
 def test_a_moment_that_is_none_is_refused(pages: Pages) -> None:
-    for end in ("yesterday", "0001-01-01T00:00Z", "2026-13-01", "\x00"):
+    for end in ("yesterday", "0001-01-01T00:00Z", "2026-13-01", "\x01"):
         answer = pages.get(f"/timeline?span=7d&end={quote(end)}")
         assert answer.status == 422
         assert "must be a moment" in answer.text

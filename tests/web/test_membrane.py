@@ -15,7 +15,7 @@ from headway.observe import Event, Observer
 from headway.store.engine import Store
 from headway.web import membrane
 from headway.web.membrane import MembraneApp, MembraneServer
-from tests.federation.sites import opened, write_registry
+from tests.federation.sites import PING_PATH, asking, opened, write_registry
 
 
 @pytest.fixture
@@ -72,6 +72,24 @@ def test_odd_requests_are_refused_without_harm(app: MembraneApp, request_line: b
         server.stop()
     assert answer.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400"))
     assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [(b"", b"HTTP/1.1 200"), (b"?x=1", b"HTTP/1.1 403"), (b"?", b"HTTP/1.1 200")],
+)
+def test_a_query_that_was_not_signed_is_not_passed_over(
+    app: MembraneApp, query: bytes, status: bytes
+) -> None:
+    """The signature is about the address as it was sent; "?" alone is no query."""
+    server, request = MembraneServer(app), asking(b"", method="GET", path=PING_PATH)
+    sent = "".join(f"{name}: {value}\r\n" for name, value in request.headers).encode()
+    try:
+        line = b"GET " + PING_PATH.encode() + query + b" HTTP/1.1\r\nHost: x\r\n"
+        answer = said(server, line + sent + b"\r\n")
+    finally:
+        server.stop()
+    assert answer.startswith(status)
 
 
 def test_an_upgrade_is_refused(app: MembraneApp) -> None:

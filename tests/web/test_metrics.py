@@ -67,4 +67,4 @@ def test_without_the_package_it_says_what_to_install(
     with listening(build_app(scene.app, scene.store, Access(reader))) as site:
         missing = site.get("/metrics", authorization="Bearer scraper")
     assert missing.status == 501
-    assert "pip install 'headway[prometheus]'" in missing.json()["detail"]
+    assert "pip install 'headway-scheduler[prometheus]'" in missing.json()["detail"]

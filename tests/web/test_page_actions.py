@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
 from headway.config import Settings
+from headway.store import executions, work_queue
 from tests.web.shop import (
     CANARY,
     FAILING,
@@ -136,6 +138,12 @@ def test_where_very_much_waits_a_form_queues_no_more_and_says_so(shop: Shop) -> 
     assert len(shop.entries()) == 1
 
 
+def test_a_run_is_triggered_after_the_delay_that_was_filled_in(shop: Shop) -> None:
+    shop.browser.send(trigger_path(), FILLED | {"delay": "90"})
+    [entry] = shop.box.queued()
+    assert entry.scheduled_at == shop.box.now + timedelta(minutes=90)
+
+
 def test_a_delay_that_is_none_is_said_at_its_field(shop: Shop) -> None:
     answer = shop.browser.send(trigger_path(), FILLED | {"delay": "a while"})
     assert answer.status == 422
@@ -156,6 +164,35 @@ def test_cancelling_what_has_ended_says_that_it_was_too_late(shop: Shop) -> None
     assert answer.status == 409
     assert "had ended before" in answer.text
     assert "completed" in answer.text
+
+
+def test_an_execution_is_cancelled_for_the_reason_that_was_filled_in(shop: Shop) -> None:
+    entry = shop.hw.trigger(TAME)
+    with shop.box.store.writing() as tx:
+        run = work_queue.dispatch(tx, [entry])[entry]
+        executions.claim_one(tx, "a worker", run)
+
+    answer = shop.browser.send(f"/executions/{run}/cancel", {"reason": "wrong day"})
+
+    page = shop.browser.followed(answer).text
+    assert "wrong day" in page
+    with shop.box.store.reading() as tx:
+        [owned] = executions.owned_by_any(tx, ["a worker"])
+    assert owned.stop == "wrong day"
+
+
+def test_a_run_that_is_being_stopped_already_offers_no_button_to_cancel_it(shop: Shop) -> None:
+    entry = shop.hw.trigger(TAME)
+    with shop.box.store.writing() as tx:
+        run = work_queue.dispatch(tx, [entry])[entry]
+        executions.claim_one(tx, "a worker", run)
+    button = f'action="/executions/{run}/cancel"'
+    assert button in shop.browser.get(f"/executions/{run}").text
+
+    page = shop.browser.followed(shop.browser.send(f"/executions/{run}/cancel"))
+
+    assert f'data-execution="{run}" data-state="in_progress"' in page.text
+    assert button not in page.text
 
 
 def test_an_entry_is_cancelled_once(shop: Shop) -> None:

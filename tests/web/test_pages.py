@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 
@@ -147,6 +148,13 @@ def test_an_execution_shows_its_way_and_what_went_wrong(shop: Shop) -> None:
     assert 'id="traceback"' in text
     assert 'data-copy="traceback"' in text
     assert "data-live" not in text.partition("<body")[2].partition("<main")[2]
+
+
+def test_an_execution_shows_the_idempotency_key_that_its_job_was_given(shop: Shop) -> None:
+    run = shop.box.last(TAME)
+    text = shop.browser.get(f"/executions/{run.id}").text
+    shown = re.search(r"<dt>Idempotency key</dt><dd[^>]*>([^<]*)</dd>", text)
+    assert shown and unescape(shown[1]) == run.idempotency_key
 
 
 def test_the_output_that_was_kept_is_shown(shop: Shop) -> None:

@@ -17,7 +17,7 @@ from headway import Headway
 from headway.config import Settings
 from headway.errors import HeadwayError, SettingsError
 from headway.store.engine import Store
-from headway.web import serving
+from headway.web import connections, serving
 from headway.web.serving import Dashboard, access_of, listen, read_secret
 from tests.federation.sites import opened
 from tests.surface.command_line import finish, read_until, start
@@ -110,7 +110,7 @@ def test_without_its_packages_it_says_how_to_get_them_and_goes_on(folder: Path) 
     seen = read_until(process.stderr, "service.pulse")
     process.send_signal(signal.SIGTERM)
     code, _, _ = finish(process)
-    assert (code, seen.count("pip install 'headway[web]'")) == (0, 1)
+    assert (code, seen.count("pip install 'headway-scheduler[web]'")) == (0, 1)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "headway.example.com", "127.1"])
@@ -164,13 +164,25 @@ def test_a_secret_that_can_be_guessed_is_refused(tmp_path: Path, secret: bytes |
     file = tmp_path / "secret"
     if secret is not None:
         file.write_bytes(secret)
+        file.chmod(0o600)
     with pytest.raises(SettingsError, match="dashboard_secret_file") as refused:
         read_secret(str(file))
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o601])
+def test_a_secret_that_every_user_can_open_is_refused(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "secret"
+    file.write_text("8b0c5f0e6a1d4e7f9a2b3c4d5e6f7081")
+    file.chmod(mode)
+    with pytest.raises(SettingsError, match="must not be open to every user") as refused:
+        read_secret(str(file))
+    assert "chmod 600" in str(refused.value) and "8b0c" not in str(refused.value)
+
+
 def test_two_processes_with_one_secret_know_the_same_sessions(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("8b0c5f0e6a1d4e7f9a2b3c4d5e6f7081\n")
+    (tmp_path / "secret").chmod(0o640)
     settings = Settings(dashboard_secret_file=str(tmp_path / "secret"))
     one, other = access_of(settings, "127.0.0.1"), access_of(settings, "127.0.0.1")
     session = one.exchange(one.start_key())
@@ -181,7 +193,7 @@ def test_two_processes_with_one_secret_know_the_same_sessions(tmp_path: Path) ->
 def test_a_head_that_does_not_come_is_not_waited_for(
     dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
     site, _ = site_of(dashboard.entrance)
     whole, half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /healthz HTTP/1.1"
     for begun in ([], [half], [whole, half]):

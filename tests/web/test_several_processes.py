@@ -19,6 +19,8 @@ from tests.store.factories import Clock
 from tests.web.site import Answered, Site, listening
 from tests.web.test_gate import as_page, cookie_of
 
+pytestmark = pytest.mark.gate
+
 SECRET = b"kept in a file by both of them: 7Hq2"
 
 

@@ -25,6 +25,13 @@ from tests.store.factories import everything
 LEASE = timedelta(hours=24)
 
 
+class Silent:
+    """A relayed task server, which a test says to be away."""
+
+    def publish(self, execution_id: int) -> None: ...
+    def reach(self) -> None: ...
+
+
 def ask(scene: Scene, external_id: str | None = None, *, living: bool = False, **about: int) -> Why:
     app = scene.app
     explaining = Explaining(scene.store, app.settings, app.task_servers, to_own_workers=living)
@@ -45,6 +52,16 @@ def alive(
 ) -> None:
     with scene.store.writing() as tx:
         leases.register(tx, ServerProcess(name, "host", 1, roles, workflows, slots), LEASE)
+
+
+def dispatch_to_own_workers(scene: Scene) -> None:
+    JobDispatcher(
+        scene.store,
+        scene.app.settings,
+        scene.app.observer,
+        LocalServer(lambda: None),
+        to_own_workers=True,
+    ).run_once()
 
 
 def declare(scene: Scene, external_id: str = "load", **options: Any) -> None:
@@ -192,8 +209,7 @@ CASES: dict[str, Case] = {
     "dead letter": (
         dead_lettered,
         GateName.NO_DEAD_LETTER,
-        "a dead letter awaits intervention "
-        "(1: max retries exceeded: 1 failures, at most 1 allowed)",
+        "a dead letter awaits intervention (1: failed once (max_attempts 1))",
         "when somebody requeues or acknowledges that",
         None,
     ),
@@ -435,13 +451,7 @@ def test_who_does_not_know_the_workflow_is_no_help(scene: Scene) -> None:
     alive(scene, "boss", ["manager", "dispatcher"])
     alive(scene, "stranger", ["worker"], ("another",), slots=3)
     entry = scene.history.queue.all()[0].id
-    JobDispatcher(
-        scene.store,
-        scene.app.settings,
-        scene.app.observer,
-        LocalServer(lambda: None),
-        to_own_workers=True,
-    ).run_once()
+    dispatch_to_own_workers(scene)
 
     gate = the_gate(ask(scene, living=True, entry=entry), GateName.WORKER)
 
@@ -457,13 +467,7 @@ def test_busy_workers_are_counted(scene: Scene) -> None:
     alive(scene, "hand", ["worker"], ("work",), slots=1)
     scene.manage()
     for _ in range(2):
-        JobDispatcher(
-            scene.store,
-            scene.app.settings,
-            scene.app.observer,
-            LocalServer(lambda: None),
-            to_own_workers=True,
-        ).run_once()
+        dispatch_to_own_workers(scene)
     scene.claim(limit=1)
 
     queued, pending = ask(scene, "load-2", living=True), ask(scene, "load-1", living=True)
@@ -474,10 +478,6 @@ def test_busy_workers_are_counted(scene: Scene) -> None:
 
 
 def test_a_task_server_that_does_not_answer_is_named(scene: Scene) -> None:
-    class Silent:
-        def publish(self, execution_id: int) -> None: ...
-        def reach(self) -> None: ...
-
     scene.app.task_servers.add("celery", Silent(), workflows=["work"])
     declare(scene)
     scene.apply()
@@ -488,6 +488,41 @@ def test_a_task_server_that_does_not_answer_is_named(scene: Scene) -> None:
     scene.app.task_servers.note_away("celery", True)
     gate = the_gate(ask(scene, "load", living=True), GateName.WORKER)
     assert gate.sentence == "task server 'celery' does not answer"
+
+
+def test_one_that_does_not_answer_is_named_although_a_living_dispatcher_sends_to_it(
+    scene: Scene,
+) -> None:
+    scene.app.task_servers.add("celery", Silent(), workflows=["work"])
+    declare(scene)
+    scene.apply()
+    scene.manage()
+    roles, routing = ["manager", "dispatcher"], scene.app.task_servers.routing
+    boss = ServerProcess("boss", "host", 1, roles, scene.app.registry.names(), 0, routing)
+    with scene.store.writing() as tx:
+        leases.register(tx, boss, LEASE)
+
+    assert ask(scene, "load", living=True).waits_for[1:] == ()
+    scene.app.task_servers.note_away("celery", True)
+    gate = the_gate(ask(scene, "load", living=True), GateName.WORKER)
+    assert gate.sentence == "task server 'celery' does not answer"
+
+
+def test_what_rests_takes_no_slot_from_what_waits_behind_it(scene: Scene) -> None:
+    scene.configure(max_active_jobs=1)
+    declare(scene, "resting", group="etl", exclude=[exclude.window("11:00", "13:00")])
+    declare(scene, group="etl")
+    scene.apply()
+    manifest_id, group_id = scene.ids_of("resting")
+    ahead = NewEntry("work", Source.SCHEDULE, "null", manifest_id=manifest_id, group_id=group_id)
+    scene.enqueue(ahead._replace(priority=9))
+    entry = scene.trigger("load")
+
+    answer = ask(scene, entry=entry)
+
+    assert answer.waits_for == ()
+    scene.dispatch()
+    assert [one.entry_id for one in scene.history.executions.all()] == [entry]
 
 
 @pytest.mark.parametrize(

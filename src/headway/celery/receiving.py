@@ -12,7 +12,6 @@ from headway.domain.execution import ExecutionState
 from headway.domain.text import shown
 from headway.errors import HeadwayError
 from headway.executor import Executor
-from headway.observe import told
 from headway.store.engine import TRANSIENT
 
 logger = logging.getLogger("headway")
@@ -94,7 +93,7 @@ class Receiver:
             try:
                 return self._open().run(execution_id)
             except (*TRANSIENT, HeadwayError) as error:
-                self._hw.observer.emit("loop.failed", loop="celery", error=told(error))
+                self._hw.observer.loop_failed("celery", error)
                 if self._closed or time.monotonic() > give_up:
                     return None
             time.sleep(pause)
@@ -106,7 +105,7 @@ class Receiver:
             try:
                 self._open()
             except Exception as error:
-                self._hw.observer.emit("loop.failed", loop="celery", error=told(error))
+                self._hw.observer.loop_failed("celery", error)
             else:
                 return
             time.sleep(pause)

@@ -1,6 +1,6 @@
 """``python -m headway.cli`` is the ``headway`` command."""
 
-from headway.cli import main
+from headway_command import main
 
 if __name__ == "__main__":
     main()

@@ -73,7 +73,7 @@ def open_dashboard(
     web = importlib.import_module("headway.web.serving")
     store: Store = open_database(address, web.CONNECTIONS)
     try:
-        prepare(store)
+        prepare(store, to_write=False)
         dashboard: Dashboard = web.Dashboard(app, store, wanted.host, wanted.port, health)
     except BaseException:
         store.close()
@@ -99,13 +99,14 @@ class MaybeDashboard:
         address: str,
         wanted: Wanted | None,
         health: Callable[[], Health] | None = None,
+        patiently: Callable[[Callable[[], Dashboard]], Dashboard] = lambda work: work(),
     ) -> None:
         self._served: Dashboard | None = None
         self.line = ""
         if wanted is None or not app.settings.dashboard_enabled:
             return
         try:
-            self._served = open_dashboard(app, address, wanted, health)
+            self._served = patiently(lambda: open_dashboard(app, address, wanted, health))
         except MissingExtra as missing:
             self.line = f"no dashboard: {missing}"
         else:

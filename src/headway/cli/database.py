@@ -1,15 +1,18 @@
 """The database of a command: its option, and opening it or saying in one line why not."""
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from headway.cli.signals import StopSignals
+from headway.definition.app import Headway
 from headway.errors import DatabaseUnavailable, SettingsError
+from headway.patience import DatabaseWait
+from headway.store.database_errors import path_trouble
 from headway.store.engine import POOLED, Store
-from headway.store.urls import parse_url, shown
+from headway.store.urls import described, parse_url, shown
 
 
 def database_option(help: str) -> Any:
@@ -32,7 +35,7 @@ def open_database(address: str, connections: int = POOLED) -> Store:
 
     >>> open_database("sqlite:///headway.db").close()  # doctest: +SKIP
     """
-    _refuse_read_only(address)
+    _refuse_unusable(address)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         try:
@@ -40,6 +43,16 @@ def open_database(address: str, connections: int = POOLED) -> Store:
         except RuntimeWarning as ignored:
             told = f"database_url = {shown(parse_url(address))!r}: not every option is known here"
             raise SettingsError(f"{told}; leave out what follows the ?") from ignored
+
+
+def patience(address: str, app: Headway, signals: StopSignals) -> DatabaseWait:
+    """Wait for the database at *address* while *app* starts, until *signals* request a stop.
+
+    >>> patience("sqlite:///headway.db", app, signals)(lambda: 42)  # doctest: +SKIP
+    42
+    """
+    told, unreached = shown(parse_url(address)), app.settings.database_start_timeout
+    return DatabaseWait(told, app.observer, unreached, is_stopping=signals.is_requested)
 
 
 def refuse_missing(address: str, *, named: bool, by: str) -> None:
@@ -51,19 +64,11 @@ def refuse_missing(address: str, *, named: bool, by: str) -> None:
     """
     url = parse_url(address)
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
-        told = f"cannot open {shown(url)}: there is no such file"
+        told = f"cannot open {described(address)}: there is no such file"
         raise DatabaseUnavailable(told if named else f"{told}; name another by {by}")
 
 
-def _refuse_read_only(address: str) -> None:
+def _refuse_unusable(address: str) -> None:
     """SQLite would say so in words of its own, and beside the file it needs two more."""
-    url = parse_url(address)
-    if url.get_backend_name() != "sqlite":
-        return
-    file = Path(str(url.database)).resolve()
-    for path in (file, file.parent):
-        if path.exists() and not os.access(path, os.W_OK):
-            raise DatabaseUnavailable(
-                f"cannot open {shown(url)}: {path} is read-only for this user, and SQLite has to "
-                "write to the file and its folder"
-            )
+    if (trouble := path_trouble(parse_url(address))) is not None:
+        raise DatabaseUnavailable(trouble)

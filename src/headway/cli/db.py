@@ -21,7 +21,8 @@ from headway.errors import SchemaTooNew
 from headway.store.engine import Store
 from headway.store.migrate import Migration, current_version, migrations_for
 from headway.store.migrate import migrate as apply_migrations
-from headway.store.urls import parse_url, shown
+from headway.store.schema_versions import check_names
+from headway.store.urls import described, parse_url, shown
 
 PENDING = 3
 
@@ -54,7 +55,7 @@ def migrate(
     what = f"migrating {shown(parse_url(address))}"
     with _opened(address) as store, watched(what, hidden=as_json) as moved:
         applied = apply_migrations(store, moved)
-        where = plain(shown(store.url))
+        where = plain(shown(store.url) if as_json else described(address))
     version = migrations_for(store.url.get_backend_name())[-1].version
     if as_json:
         labels = list(map(_label, applied))
@@ -85,7 +86,7 @@ def status(
         where, needed = plain(shown(url)), known[-1].version
         echo_json({"database": where, "version": found, "needed": needed, "pending": labels})
     else:
-        typer.echo(f"database  {plain(shown(url))}")
+        typer.echo(f"database  {plain(described(address))}")
         typer.echo(f"version   {found or 'none yet'} (this headway needs {known[-1].version})")
         typer.echo(f"pending   {', '.join(labels) or 'nothing'}")
     if pending:
@@ -119,6 +120,7 @@ def _version(address: str) -> int:
     if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
         return 0  # asking must not create the file
     with _opened(address) as store, store.reading() as tx:
+        check_names(tx.connection, migrations_for(url.get_backend_name()))
         return current_version(tx)
 
 

@@ -43,11 +43,11 @@ def demo(
 
     Example: headway demo --for 20
     """
+    signals = StopSignals()
     if federation:
         require("federation")
         show_federation(directory, console())
         return
-    signals = StopSignals()
     signals.install()
     show(
         directory,

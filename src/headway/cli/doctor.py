@@ -15,7 +15,7 @@ from headway.cli.target import load
 from headway.cli.terminal import plain, say
 from headway.doctor.examination import Doctor, Report
 from headway.doctor.findings import Finding
-from headway.store.urls import shown
+from headway.store.urls import described, shown
 
 UNHEALTHY = 1
 WIDTH = 80
@@ -43,7 +43,7 @@ def doctor(
         store.check()
         with watched(f"examining {shown(store.url)}: checks", hidden=as_json) as moved:
             report = Doctor(store, settings, tell=say, progress=moved).examine(fix=fix)
-        where = shown(store.url)
+        where = described(address)
     if as_json:
         echo_json(_facts(report))
     else:

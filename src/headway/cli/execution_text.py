@@ -7,7 +7,7 @@ from rich.console import Console
 
 from headway.cli.output import Column, show_fields, show_table
 from headway.domain.execution import ExecutionState
-from headway.domain.text import TRACEBACK_LIMIT, printable
+from headway.domain.text import TRACEBACK_LIMIT, for_terminal
 from headway.domain.views import ExecutionDetail, ExecutionOverview, StepRun
 
 ATTEMPTS = (
@@ -34,7 +34,7 @@ def show_execution(output: Console, found: ExecutionDetail, input: str, now: dat
     failure = found.execution.failure
     if failure is not None and failure.traceback:
         output.print()
-        output.print(printable(failure.traceback, TRACEBACK_LIMIT).rstrip(), soft_wrap=True)
+        output.print(for_terminal(failure.traceback, TRACEBACK_LIMIT).rstrip(), soft_wrap=True)
 
 
 def _steps(state: ExecutionState) -> Sequence[Column[StepRun]]:

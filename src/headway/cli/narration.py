@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.cli.terminal import LINE_LIMIT, first_line, plain
 from headway.domain.dead_letter import DeadLetter
-from headway.domain.text import TRACEBACK_LIMIT, printable
+from headway.domain.text import TRACEBACK_LIMIT, for_terminal
 from headway.observe import Event
 
 logger = logging.getLogger("headway.cli")
@@ -38,6 +38,15 @@ CONDITIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], str]]] = {
         "worn out",
         lambda told: "half of the slots are taken by jobs that do not stop; start it again",
     ),
+    "service.database_lost": (logging.ERROR, "unusable", lambda told: told["error"]),
+    "database.waiting": (
+        logging.WARNING,
+        "waiting",
+        lambda told: (
+            f"for the database at {told['database']}: {told['reason']}; "
+            "the start goes on when it answers"
+        ),
+    ),
     "execution.stuck": (
         logging.WARNING,
         "stuck",
@@ -47,6 +56,19 @@ CONDITIONS: dict[str, tuple[int, str, Callable[[dict[str, Any]], str]]] = {
         logging.WARNING,
         "not stopped",
         lambda told: "jobs that ignore being cancelled end here",
+    ),
+    "queue.stranded": (
+        logging.WARNING,
+        "cannot run",
+        lambda told: (
+            f"{told['count']} queued entries of workflow {told['workflow']}, first entry "
+            f"{told['entry_id']}: {told['reason']}; cancel: headway queue cancel {told['entry_id']}"
+        ),
+    ),
+    "workflow.unimportable": (
+        logging.WARNING,
+        "cannot run",
+        lambda told: f"every run fails: {told['reason']}",
     ),
     "azolla.failed": (
         logging.WARNING,
@@ -72,6 +94,7 @@ TOLD = (
     "loop.failed",
 )
 LETTERS_TOLD = 5
+SAME_TROUBLE = 60.0
 
 
 class Narrator:
@@ -85,6 +108,8 @@ class Narrator:
 
     def __init__(self) -> None:
         self._started: dict[int, tuple[str, float]] = {}
+        self._troubles: dict[object, float] = {}
+        self._telling = threading.Lock()  # several loops fail at the same moment
 
     @property
     def running(self) -> int:
@@ -108,21 +133,36 @@ class Narrator:
             number = f"{fields['count']} removals: " if "count" in fields else ""
             _log(logging.WARNING, ADVICE[event.name], f"{number}{fields['advice']}")
         elif event.name in CONDITIONS:
+            if event.name == "service.healthy":
+                self._troubles.clear()
             level, verb, sentence = CONDITIONS[event.name]
             _log(level, verb, sentence(fields))
         elif event.name == "loop.failed":
-            again = f"the {fields['loop']} tries again after {fields['error']}"
-            _log(logging.ERROR, "trouble", again)
+            with self._telling:
+                self._trouble(fields)
 
     def _start(self, fields: dict[str, Any]) -> None:
         label = _label(fields)
         self._started[fields["execution_id"]] = (label, time.monotonic())
         _log(logging.INFO, "started", label)
 
+    def _trouble(self, fields: dict[str, Any]) -> None:
+        """Tell a trouble once, until it has not come for a minute.
+
+        All loops suffer of the same database, and that is one trouble.
+        """
+        trouble = fields.get("database") or (fields["loop"], fields["error"])
+        now = time.monotonic()
+        self._troubles = {one: at for one, at in self._troubles.items() if now - at < SAME_TROUBLE}
+        if trouble not in self._troubles:
+            again = f"the {fields['loop']} tries again after {fields['error']}"
+            _log(logging.ERROR, "trouble", again)
+        self._troubles[trouble] = now
+
     def _end(self, name: str, fields: dict[str, Any]) -> None:
         level, verb, preposition = ENDS[name]
         number = fields["execution_id"]
-        unseen = (f"{fields.get('external_id') or 'a job'} #{number}", None)
+        unseen = (_label(fields), None)
         label, began = self._started.pop(number, unseen)
         if began is not None:
             label += f" {preposition} {time.monotonic() - began:.1f} s"
@@ -176,7 +216,7 @@ class _Printable(logging.Formatter):
     default_msec_format = None
 
     def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record), TRACEBACK_LIMIT)
+        return for_terminal(super().format(record), TRACEBACK_LIMIT)
 
 
 def _not_told_already(record: logging.LogRecord) -> bool:
@@ -187,7 +227,12 @@ def _not_told_already(record: logging.LogRecord) -> bool:
 
 
 def _label(fields: dict[str, Any]) -> str:
-    return f"{fields['external_id'] or 'an ad-hoc job'} #{fields['execution_id']}"
+    """A run by its manifest; one without a manifest by its workflow and its entry, if known."""
+    name, number = fields.get("external_id"), fields["execution_id"]
+    if name:
+        return f"{name} #{number}"
+    entry = f" of entry {fields['entry_id']}" if "entry_id" in fields else ""
+    return f"{fields.get('workflow') or 'a job'} #{number} (ad-hoc run{entry})"
 
 
 def _log(level: int, verb: str, text: str) -> None:

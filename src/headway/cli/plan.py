@@ -11,12 +11,14 @@ from headway.cli.plan_text import show
 from headway.cli.run import DatabaseUrl
 from headway.cli.target import Target, load
 from headway.cli.terminal import cell, console
+from headway.definition.registry import Registry
+from headway.definition.stranded import stranded
 from headway.domain.declaration import Declaration
 from headway.domain.plan import Known, Plan, compare
-from headway.store import planning
+from headway.store import planning, queued_inputs
 from headway.store.engine import Store
 from headway.store.migrate import check_schema, current_version
-from headway.store.urls import parse_url, shown
+from headway.store.urls import described, parse_url
 
 CHANGES = 3
 
@@ -37,21 +39,21 @@ def plan(
     """
     app = load(target)
     address = database_url or app.database_url
-    found = planned(address, app.declaration())
+    found = planned(address, app.declaration(), app.registry)
     if as_json:
         echo_json(found)
     else:
         output = console()
-        output.print(cell(f"{target} on {shown(parse_url(address))}", "dim"), soft_wrap=True)
+        output.print(cell(f"{target} on {described(address)}", "dim"), soft_wrap=True)
         show(output, found, everything=everything)
     if found.has_changes:
         raise typer.Exit(CHANGES)
 
 
-def planned(address: str, wanted: Declaration) -> Plan:
+def planned(address: str, wanted: Declaration, registry: Registry) -> Plan:
     """The plan for the database at *address*; a SQLite file that is not there yet is empty.
 
-    >>> planned("sqlite:///not-there.db", Declaration("shop", {}, ())).has_changes
+    >>> planned("sqlite:///not-there.db", Declaration("shop", {}, ()), Registry()).has_changes
     False
     """
     url = parse_url(address)
@@ -64,7 +66,9 @@ def planned(address: str, wanted: Declaration) -> Plan:
             return compare(wanted, Known())
         check_schema(store)
         with store.reading() as tx:
-            return planning.plan(tx, wanted)
+            found = planning.plan(tx, wanted)
+            queued = queued_inputs.of_application(tx, wanted.application)
+        return found.with_stranded(stranded(registry, queued))
 
 
 def _is_empty(store: Store) -> bool:

@@ -1,13 +1,13 @@
 """A plan as lines: one sign per manifest, one line per field, and what it means for its work."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from headway.cli.terminal import cell
 from headway.domain.field_changes import FieldChange
-from headway.domain.plan import Change, GroupChange, Plan
+from headway.domain.plan import Change, GroupChange, Plan, Stranded
 
 SHOWN = 20
 
@@ -55,6 +55,13 @@ def notes(plan: Plan) -> Iterator[str]:
             f"removing {len(plan.kept_back)} is removing more than half of what is there: a start "
             "keeps them all, headway apply refuses without --allow-removal"
         )
+    if plan.stranded:
+        count = sum(one.count for one in plan.stranded)
+        entries = "1 queued entry" if count == 1 else f"{count} queued entries"
+        yield (
+            f"{entries} cannot run with this code; see them: headway queue list; cancel one: "
+            f"headway queue cancel {plan.stranded[0].entry_id}"
+        )
     if plan.outdated:
         yield (
             "this declaration was applied before and a later one has replaced it: a start leaves "
@@ -65,8 +72,10 @@ def notes(plan: Plan) -> Iterator[str]:
 def _sections(plan: Plan) -> Iterator[Sequence[list[Text]]]:
     yield [_group(one) for one in plan.groups]
     yield [_created(one) for one in plan.created]
-    yield [_changed(one) for one in plan.changed]
+    never = _by_manifest(plan.stranded)
+    yield [_changed(one, never.pop(one.external_id, ())) for one in plan.changed]
     yield [_removed(one) for one in (*plan.removed, *plan.kept_back)]
+    yield [[cell(f"! {key}", "yellow"), *map(_never, some)] for key, some in never.items()]
     yield [
         [cell(f"= {one.subject}  {one.name} {one.value}  kept: operator's value", "cyan"),
          cell(f"    the code says {one.declared}", "dim")]
@@ -88,10 +97,22 @@ def _created(change: Change) -> list[Text]:
     return [cell(f"+ {change.external_id}  {told}", "green")]
 
 
-def _changed(change: Change) -> list[Text]:
+def _by_manifest(stranded: Iterable[Stranded]) -> dict[str, list[Stranded]]:
+    found: dict[str, list[Stranded]] = {}
+    for one in stranded:
+        found.setdefault(one.external_id, []).append(one)
+    return found
+
+
+def _never(one: Stranded) -> Text:
+    return _work(f"{one.count} queued, cannot run: {one.reason}")
+
+
+def _changed(change: Change, stranded: Sequence[Stranded]) -> list[Text]:
     lines = [cell(f"~ {change.external_id}", "yellow"), *_fields(change.fields)]
-    if change.queued:
-        lines.append(_work(f"{change.queued} queued, run as they were queued"))
+    if left := change.queued - sum(one.count for one in stranded):
+        lines.append(_work(f"{left} queued, run as they were queued"))
+    lines += map(_never, stranded)
     if change.running:
         lines.append(_work(f"{change.running} running, not touched"))
     return lines

@@ -10,23 +10,26 @@ import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 
 import typer
 
 from headway.cli.dashboard import MaybeDashboard
-from headway.cli.database import open_database
-from headway.cli.exits import told_in_one_line
-from headway.cli.narration import configure_logging, tell_dead_letters
+from headway.cli.database import open_database, patience
+from headway.cli.exits import DATABASE_LOST, told_in_one_line
+from headway.cli.narration import Narrator, configure_logging, tell_dead_letters
 from headway.cli.serving import LAST_SECONDS, Running, serve, start_line
-from headway.cli.signals import PULSE, SIGNALS, StopSignals
+from headway.cli.signals import PULSE, StopSignals
 from headway.cli.target import load
 from headway.cli.terminal import say
 from headway.definition.app import Headway
 from headway.history import History
+from headway.patience import DatabaseWait
 from headway.store.migrate import prepare
+from headway_command.stopping import SIGNALS, noted
 
 logger = logging.getLogger("headway.cli")
 
@@ -42,6 +45,8 @@ _context = multiprocessing.get_context("spawn")
 def supervise(running: Running, signals: StopSignals) -> int:
     """Keep ``running.processes`` processes going until *signals* say stop; the worst exit code.
 
+    All of them end when one has lost its database file.
+
     Whatever is wrong with the application or its database is said here, once, before any starts.
 
     >>> supervise(Running("hello:hw", processes=4), StopSignals())  # doctest: +SKIP
@@ -49,17 +54,25 @@ def supervise(running: Running, signals: StopSignals) -> int:
     """
     configure_logging(quiet=running.quiet, verbose=running.verbose, several=True)
     app = load(running.target)
-    _look_into_database(running, app)
-    dashboard = MaybeDashboard(app, running.database_url or app.database_url, running.dashboard)
+    app.observer.subscribe(Narrator())
+    address = running.database_url or app.database_url
+    wait = patience(address, app, signals)
+    _look_into_database(address, wait)
+    dashboard = MaybeDashboard(app, address, running.dashboard, None, wait)
     signals.install()
     for line in filter(None, () if running.quiet else (start_line(running, app), dashboard.line)):
         say(line)
     crew = [Member(replace(running, dashboard=None)) for _ in range(running.processes)]
     try:
-        while signals.wait(time.monotonic() + PULSE) is None:
-            for member in crew:
+        lost = False
+        while not lost and signals.wait(time.monotonic() + PULSE) is None:
+            lost = any(member.lost_its_database() for member in crew)
+            for member in () if lost else crew:
                 member.replace_if_ended()
-        if not running.quiet:
+        if lost:
+            for member in crew:
+                member.ask_to_stop()  # and once more below: a job that goes on is handed back
+        elif not running.quiet:
             say(_stop_line(app))
         return _stop(crew, signals, app.settings.shutdown_timeout.total_seconds())
     finally:
@@ -68,11 +81,11 @@ def supervise(running: Running, signals: StopSignals) -> int:
             member.let_go()
 
 
-def _look_into_database(running: Running, app: Headway) -> None:
-    store = open_database(running.database_url or app.database_url)
+def _look_into_database(address: str, wait: DatabaseWait) -> None:
+    store = open_database(address)
     try:
-        prepare(store)
-        tell_dead_letters(History(store).dead_letters.awaiting())
+        wait(lambda: prepare(store))
+        tell_dead_letters(wait(History(store).dead_letters.awaiting))
     finally:
         store.close()
 
@@ -114,6 +127,8 @@ class Member:
         self._process = _context.Process(
             target=child_main, args=(self._running, theirs), name="headway-run"
         )
+        # The first start of the tracker would unblock the signals that are blocked here.
+        resource_tracker.ensure_running()
         # Until it can say what it ends of, a signal to all of us waits.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -142,6 +157,13 @@ class Member:
             logger.warning("%-11s %s; another starts in %g s", "ended", told, pause)
         elif self._clock() >= self._next_start:
             self._start()
+
+    def lost_its_database(self) -> bool:
+        """Whether it ended because the database file was deleted or replaced.
+
+        The others use the same file, and so does the dashboard.
+        """
+        return not self._process.is_alive() and self._process.exitcode == DATABASE_LOST
 
     def ask_to_stop(self) -> None:
         """Once: finish what runs. Twice: hand it back."""
@@ -184,7 +206,7 @@ def child_main(running: Running, parent: Connection) -> None:
     >>> child_main(Running("hello:hw", processes=4), parent)  # doctest: +SKIP
     """
     try:
-        with told_in_one_line():
+        with told_in_one_line(), _quiet_stop():
             signals = StopSignals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             signals.obey(parent)
@@ -192,3 +214,17 @@ def child_main(running: Running, parent: Connection) -> None:
     except typer.Exit as end:
         code = end.exit_code
     sys.exit(code)
+
+
+@contextlib.contextmanager
+def _quiet_stop() -> Iterator[None]:
+    """End with 0 and no message on any stop signal during the start: the parent has logged it.
+
+    Also on Ctrl-C, which reaches the whole group: the parent was running, so it is a usual stop.
+    """
+    try:
+        yield
+    except BaseException:
+        if noted() is None:
+            raise
+        raise typer.Exit(0) from None

@@ -15,6 +15,7 @@ from headway.definition.interventions import Resolution, Resolutions
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.views import DeadLetterFilter
 from headway.errors import HeadwayError
+from headway.store.urls import described
 
 AT_ONCE = 200
 Verbs = tuple[Callable[[int], Resolution], Callable[[Sequence[int]], Resolutions]]
@@ -77,6 +78,9 @@ def resolve(
     >>> resolve(site, wanted([7], False, None, None), "requeue", verbs)  # doctest: +SKIP
     """
     ids, (one, many) = letters.found(site), verbs
+    if not ids:
+        done(f"0 {how}d: {_none_waits(site, letters.kind)}", _facts(how, 0, 0), as_json=as_json)
+        return
     if len(letters.ids) == 1:
         say_resolved(one(ids[0]), ids[0], how, as_json=as_json)
         return
@@ -96,6 +100,20 @@ def resolve(
     )
     done(
         f"{reached} {how}d{left}",
-        {f"{how}d": reached, "asked": len(ids), "entry": None},
+        _facts(how, reached, len(ids)),
         as_json=as_json,
     )
+
+
+def _facts(how: str, reached: int, asked: int) -> dict[str, object]:
+    return {f"{how}d": reached, "asked": asked, "entry": None}
+
+
+def _none_waits(site: Deployment, kind: DeadLetterFilter) -> str:
+    """A sentence about finding none; raises if there is no such group either."""
+    if kind.group is not None:
+        site.history.groups.detail(kind.group)
+    named = (("group", kind.group), ("workflow", kind.workflow))
+    of = " and ".join(f"{what} {name}" for what, name in named if name is not None)
+    letter = f"dead letter of {of}" if of else "dead letter"
+    return f"no {letter} waits in {described(site.app.database_url)}"

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import headway
 from headway.cli.dashboard import MaybeDashboard, Wanted
-from headway.cli.database import open_database
-from headway.cli.exits import FAILURE, WORN_OUT
+from headway.cli.database import open_database, patience
+from headway.cli.exits import DATABASE_LOST, FAILURE, WORN_OUT
 from headway.cli.narration import (
     Narrator,
     configure_logging,
@@ -25,13 +25,16 @@ from headway.collector import spare_the_collector
 from headway.definition.app import Headway
 from headway.history import History
 from headway.observe import Event
+from headway.patience import DatabaseWait, StoppedWaiting
 from headway.service import Service
 from headway.store.migrate import prepare
-from headway.store.urls import parse_url, shown
+from headway.store.urls import described
 from headway.telemetry.automatic import export_if_wanted
 from headway.wakeups import EVERY_ROLE, Role
 
 STOPPED = 0
+# Events after which a process ends, and its exit code then.
+ENDS_BY_ITSELF = {"service.worn_out": WORN_OUT, "service.database_lost": DATABASE_LOST}
 LAST_SECONDS = 5.0
 
 
@@ -49,7 +52,9 @@ class Running:
 
 
 def serve(running: Running, signals: StopSignals) -> int:
-    """Run until *signals* say stop, or half of the slots are stuck; returns the exit code.
+    """Run until *signals* say stop, half of the slots are stuck, or the database file is lost.
+
+    Returns the exit code.
 
     Of several processes none speaks of starting and stopping: the one that starts them does.
 
@@ -60,38 +65,43 @@ def serve(running: Running, signals: StopSignals) -> int:
     configure_logging(quiet=quiet, verbose=running.verbose, several=several)
     _print_lines_at_once()
     app = load(running.target)
-    service = _service(app, running)
-    export_if_wanted(app, service.store, os.environ)
     narrator = Narrator()
     app.observer.subscribe(narrator)
-    dashboard = _dashboard(service, running)
+    wait = patience(running.database_url or app.database_url, app, signals)
+    service = _service(app, running, wait)
+    export_if_wanted(app, service.store, os.environ)
+    dashboard = _dashboard(service, running, wait)
     lines = () if quiet or several else (start_line(running, app), dashboard.line)
     spare_the_collector()
     try:
-        _start(service, signals, lines, alone=not several)
-        app.observer.subscribe(lambda event: _stop_if_worn_out(event, signals))
-        worn_out = signals.wait() == WORN_OUT
-        if not (quiet or several):
+        app.observer.subscribe(lambda event: _stop_by_itself(event, signals))
+        _start(service, signals, lines, None if several else wait)
+        asked = signals.wait()
+        if not (quiet or several or asked == DATABASE_LOST):
             say(_stop_line(narrator.running, app))
         if not _stop(service, signals):
             return FAILURE
+    except StoppedWaiting:
+        if not (quiet or several):
+            say(_stop_line(0, app))
+        return 0
     finally:
         dashboard.stop()
-    return WORN_OUT if worn_out else 0
+    return asked if asked in (WORN_OUT, DATABASE_LOST) else 0
 
 
-def _dashboard(service: Service, running: Running) -> MaybeDashboard:
+def _dashboard(service: Service, running: Running, wait: DatabaseWait) -> MaybeDashboard:
     address = running.database_url or service.app.database_url
     try:
-        return MaybeDashboard(service.app, address, running.dashboard, service.health)
+        return MaybeDashboard(service.app, address, running.dashboard, service.health, wait)
     except BaseException:
         service.store.close()
         raise
 
 
-def _stop_if_worn_out(event: Event, signals: StopSignals) -> None:
-    if event.name == "service.worn_out":
-        signals.stops.put(WORN_OUT)
+def _stop_by_itself(event: Event, signals: StopSignals) -> None:
+    if event.name in ENDS_BY_ITSELF:
+        signals.stops.put(ENDS_BY_ITSELF[event.name])
 
 
 def _print_lines_at_once() -> None:
@@ -101,18 +111,23 @@ def _print_lines_at_once() -> None:
         reconfigure(line_buffering=True)
 
 
-def _service(app: Headway, running: Running) -> Service:
+def _service(app: Headway, running: Running, wait: DatabaseWait) -> Service:
     store = open_database(running.database_url or app.database_url)
     try:
-        prepare(store)
+        wait(lambda: prepare(store))
     except BaseException:
         store.close()
         raise
-    return Service(app, running.roles, store)
+    return Service(app, running.roles, store, wait)
 
 
-def _start(service: Service, signals: StopSignals, lines: Collection[str], *, alone: bool) -> None:
-    """Start; from the moment anything runs, a signal no longer interrupts but asks to stop."""
+def _start(
+    service: Service, signals: StopSignals, lines: Collection[str], alone: DatabaseWait | None
+) -> None:
+    """Start; from the moment anything runs, a signal no longer interrupts but asks to stop.
+
+    A process that runs *alone*, not as one of several, reports waiting dead letters first.
+    """
 
     def go(event: Event) -> None:
         if event.name in ("declaration.applied", "declaration.outdated"):
@@ -128,8 +143,8 @@ def _start(service: Service, signals: StopSignals, lines: Collection[str], *, al
     else:
         begin()
     try:
-        if alone:
-            tell_dead_letters(History(service.store).dead_letters.awaiting())
+        if alone is not None:
+            tell_dead_letters(alone(History(service.store).dead_letters.awaiting))
         service.start()
     except BaseException:
         service.store.close()
@@ -143,7 +158,7 @@ def start_line(running: Running, app: Headway) -> str:
     'headway 0.1.0 runs hello:hw (1 manifest) on ...; Ctrl-C stops'
     """
     manifests = counted(len(app.declaration().manifests), "manifest")
-    database = shown(parse_url(running.database_url or app.database_url))
+    database = described(running.database_url or app.database_url)
     several = f"{running.processes} processes, each " if running.processes > 1 else ""
     return (
         f"headway {headway.__version__} runs {running.target} ({manifests}) on {database}: "

@@ -7,18 +7,19 @@ import time
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
-from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from headway_command.stopping import (
+    SIGNALS,
+    Interrupted,
+    interrupt_on_signals,
+    is_interrupting,
+    noted,
+)
 
 PULSE = 0.2
 BY_PARENT = -1
 
 Stops = SimpleQueue[int]
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came before anything ran: an end like any other, where Ctrl-C is a person's."""
 
 
 class StopSignals:
@@ -34,17 +35,27 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.stops: Stops = SimpleQueue()
+        self._requested = False
         self._asked = 0
         self._by_parent = 0
         # As the first process of a container, one without a handler would not even be delivered.
-        signal.signal(signal.SIGTERM, _terminate)
+        interrupt_on_signals()
 
     def install(self) -> None:
-        """From now on the signals wait in ``stops``."""
+        """From now on the signals wait in ``stops``.
+
+        Raises :class:`Interrupted` if one came before and its own exception was swallowed.
+        """
         for number in SIGNALS:
             # nohup has asked for a hang-up to be ignored.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: self.stops.put(number))
+                signal.signal(number, lambda number, frame: self._request(number))
+        if noted() is not None:
+            raise Interrupted
+
+    def _request(self, number: int) -> None:
+        self._requested = True
+        self.stops.put(number)
 
     def obey(self, parent: Connection) -> None:
         """Stop also when the process that started this one says so, and at once when it is gone.
@@ -62,9 +73,13 @@ class StopSignals:
 
     def _told_by_parent(self, times: int) -> None:
         for _ in range(times):
-            self.stops.put(BY_PARENT)
-        if signal.getsignal(signal.SIGTERM) is _terminate:  # nothing runs yet
+            self._request(BY_PARENT)
+        if is_interrupting():  # nothing runs yet
             _thread.interrupt_main(signal.SIGTERM)
+
+    def is_requested(self) -> bool:
+        """Return whether a stop was requested, also by a signal whose interrupt was swallowed."""
+        return self._requested or noted() is not None
 
     def wait(self, deadline: float = math.inf) -> int | None:
         """The next of ``stops``, or None once ``time.monotonic()`` has reached *deadline*.
@@ -89,7 +104,3 @@ class StopSignals:
         self._by_parent += asked == BY_PARENT
         self._asked += asked != BY_PARENT
         return max(self._asked, self._by_parent) > before
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated

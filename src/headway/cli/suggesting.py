@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headway.errors import GroupNotFound, HeadwayError, ManifestNotFound
+from headway.errors import GroupNotFound, HeadwayError, ManifestNotApplied, ManifestNotFound
 from headway.store.engine import Store
 from headway.store.naming import EXTERNAL_IDS, GROUPS, Names, names_around
 
@@ -21,6 +21,8 @@ def suggested(store: Store) -> Iterator[None]:
     """
     try:
         yield
+    except ManifestNotApplied:
+        raise  # the name is right
     except ManifestNotFound as error:
         raise _told(store, error, EXTERNAL_IDS, error.external_id, "manifests") from None
     except GroupNotFound as error:

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from headway.domain.text import describe_exception, printable
+from headway.domain.text import describe_exception, for_terminal
 
 MESSAGE_LINES = 3
 LINE_LIMIT = 500
@@ -30,7 +30,7 @@ def plain(value: object, limit: int = LINE_LIMIT) -> str:
     >>> plain("\x1b[31mred\n")
     '\\x1b[31mred '
     """
-    return printable(str(value), limit).replace("\n", " ").replace("\t", " ")
+    return for_terminal(str(value), limit).replace("\n", " ").replace("\t", " ")
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -10,6 +10,7 @@ import typer
 from headway.torture.facts import Facts
 from headway.torture.invariants import INVARIANTS, SHOWN, breaches
 from headway.torture.mutations import checked
+from headway.torture.outages import activations_that_waited, starts_that_waited
 from headway.torture.plan import Plan
 from headway.torture.processes import noticed_after
 from headway.torture.run import torture as run_torture
@@ -107,6 +108,8 @@ def _summary(facts: Facts) -> str:
     return (
         f"{len(facts.executions)} executions; {counted['killed']} killed{noticed}, "
         f"{counted['stopped']} stopped, {counted['terminated']} told to end, "
-        f"{counted['down']} restarts of the database, {ended} sessions ended; "
+        f"{counted['down']} restarts of the database, for which {len(starts_that_waited(facts))} "
+        f"starts and {len(activations_that_waited(facts))} activations waited, "
+        f"{ended} sessions ended; "
         f"{len(facts.noted('execution.refused'))} late writes refused"
     )

@@ -1,7 +1,8 @@
 """``headway web``: dashboard and REST API in a process of their own."""
 
 from headway.cli.dashboard import Host, Port, Wanted, dashboard_line, open_dashboard
-from headway.cli.narration import configure_logging
+from headway.cli.database import patience
+from headway.cli.narration import Narrator, configure_logging
 from headway.cli.run import DatabaseUrl
 from headway.cli.signals import StopSignals
 from headway.cli.target import Target, load
@@ -17,10 +18,13 @@ def web(
 
     Example: headway web shop:hw --port 8080
     """
+    signals = StopSignals()
     configure_logging(quiet=False, verbose=False, several=False)
     app = load(target)
-    signals = StopSignals()
-    dashboard = open_dashboard(app, database_url or app.database_url, Wanted(host, port))
+    app.observer.subscribe(Narrator())
+    address = database_url or app.database_url
+    wait = patience(address, app, signals)
+    dashboard = wait(lambda: open_dashboard(app, address, Wanted(host, port)))
     signals.install()
     say(f"{dashboard_line(dashboard)}; Ctrl-C stops")
     signals.wait()

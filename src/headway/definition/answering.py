@@ -29,5 +29,8 @@ class Answering(Requests):
         load-users does not run because it waits for the next success of 'extract'; it can then
         >>> hw.why(execution=17).gates, hw.why(entry=7).gates  # doctest: +SKIP
         """
-        explaining = Explaining(self.runtime.store, self.settings, self.task_servers)
-        return explaining.why(external_id, execution=execution, entry=entry)
+        return self._explaining.why(external_id, execution=execution, entry=entry)
+
+    @property
+    def _explaining(self) -> Explaining:
+        return Explaining(self.runtime.store, self.settings, self.task_servers)

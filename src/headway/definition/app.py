@@ -3,7 +3,8 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
@@ -11,12 +12,14 @@ from headway.definition.azolla import Azolla
 from headway.definition.builder import Chain
 from headway.definition.cancelling import Cancelled
 from headway.definition.collection import Collection
+from headway.definition.explaining import Explaining
 from headway.definition.interventions import DeadLetters
 from headway.definition.making import Item, Maker
 from headway.definition.operators import Operators
 from headway.definition.options import ScheduleOptions
 from headway.definition.queueing import Queueing
 from headway.definition.registry import Reference
+from headway.definition.replacing import Replacement, SandboxedAlready
 from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.definition.task_servers import TaskServers
 from headway.definition.workflows import excluded_by_name
@@ -25,10 +28,10 @@ from headway.domain.names import checked_name
 from headway.domain.schedule import Once, Schedule
 from headway.observe import Observer
 from headway.store.engine import Clock, Store
+from headway.store.urls import DEFAULT_DATABASE_URL as DEFAULT_DATABASE_URL
+from headway.store.urls import anchored
 
 logger = logging.getLogger("headway")
-
-DEFAULT_DATABASE_URL = "sqlite:///headway.db"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +53,7 @@ class Headway(Operators, Queueing):
         self, name: str = "headway", *, database_url: str | None = None, **settings: Any
     ) -> None:
         self.name = checked_name("application name", name)
-        self.database_url = (
+        self.database_url: str = anchored(
             database_url or os.environ.get("HEADWAY_DATABASE_URL") or DEFAULT_DATABASE_URL
         )
         self.settings = Settings.from_sources(os.environ, **excluded_by_name(settings))
@@ -58,9 +61,11 @@ class Headway(Operators, Queueing):
         self.observer = Observer()
         self.task_servers = TaskServers(self.registry)
         self._collection = Collection()
+        self.registry.declared = self._collection
         self._runtime: Runtime | None = None
         self._opened_by: int | None = None
         self._opening = threading.Lock()
+        self._replacement: Replacement | None = None
         for sentence in unknown_variables(os.environ):
             logger.warning(sentence)
 
@@ -147,6 +152,8 @@ class Headway(Operators, Queueing):
         >>> hw.runtime.owner  # doctest: +SKIP
         'headway:runtime'
         """
+        if (replacement := self._replacement) is not None:
+            return replacement.runtime
         with self._opening:
             if self._runtime is None or self._opened_by != os.getpid():
                 # Connections do not survive a fork: two processes would talk on one.
@@ -248,4 +255,36 @@ class Headway(Operators, Queueing):
 
         >>> Headway(database_url="sqlite:///app.db").open_store().close()  # doctest: +SKIP
         """
+        if clock is None and (replacement := self._replacement) is not None:
+            return replacement.open_store()
         return Store(self.database_url, clock=clock)
+
+    @property
+    def _explaining(self) -> Explaining:
+        replacement = self._replacement
+        return super()._explaining if replacement is None else replacement.explaining
+
+
+def refuse_replaced(app: Headway) -> None:
+    """Raise :class:`SandboxedAlready` if *app* acts on the database of a sandbox.
+
+    >>> refuse_replaced(Headway())
+    """
+    if app._replacement is not None:
+        raise SandboxedAlready(app.name)
+
+
+@contextmanager
+def replaced(app: Headway, replacement: Replacement) -> Iterator[None]:
+    """Have *app* act on the *replacement* while the block lasts, in every thread.
+
+    >>> with replaced(hw, replacement):  # doctest: +SKIP
+    ...     hw.trigger("extract-users")
+    """
+    with app._opening:
+        refuse_replaced(app)
+        app._replacement = replacement
+    try:
+        yield
+    finally:
+        app._replacement = None

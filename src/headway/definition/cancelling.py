@@ -1,9 +1,10 @@
 """Cancelling work: ``hw.cancel`` of an application."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headway.domain.execution import ExecutionState
-from headway.domain.names import checked_id
+from headway.domain.names import checked_id, checked_words, may_be_stored
 from headway.domain.text import printable, shown
 from headway.errors import (
     DefinitionError,
@@ -50,8 +51,13 @@ class Cancelled:
 class Cancelling:
     """Cancels by manifest, group, execution or entry."""
 
-    def __init__(self, store: Transactions) -> None:
+    def __init__(
+        self,
+        store: Transactions,
+        not_found: Callable[[str], ManifestNotFound] = ManifestNotFound,
+    ) -> None:
         self._store = store
+        self._not_found = not_found
 
     def cancel(
         self,
@@ -72,7 +78,7 @@ class Cancelling:
         told = _checked_reason(reason)
         with self._store.writing() as tx:
             if external_id is not None:
-                done = _cancel_manifest(tx, external_id, told)
+                done = self._cancel_manifest(tx, external_id, told)
             elif group is not None:
                 done = _cancel_group(tx, group, told)
             elif execution is not None:
@@ -82,16 +88,15 @@ class Cancelling:
             notify_at_commit(tx)
         return done
 
-
-def _cancel_manifest(tx: Transaction, external_id: str, reason: str) -> Cancelled:
-    target = cancelling.of_manifest(tx, external_id)
-    if target is None:
-        raise ManifestNotFound(external_id)
-    return _cancel(tx, target, reason)
+    def _cancel_manifest(self, tx: Transaction, external_id: str, reason: str) -> Cancelled:
+        target = cancelling.of_manifest(tx, external_id) if may_be_stored(external_id) else None
+        if target is None:
+            raise self._not_found(external_id)
+        return _cancel(tx, target, reason)
 
 
 def _cancel_group(tx: Transaction, group: str, reason: str) -> Cancelled:
-    target = cancelling.of_group(tx, group)
+    target = cancelling.of_group(tx, group) if may_be_stored(group) else None
     if target is None:
         raise GroupNotFound(group)
     return _cancel(tx, target, reason)
@@ -130,5 +135,6 @@ def _checked_reason(reason: object) -> str:
         return ASKED
     if not isinstance(reason, str):
         raise DefinitionError(f"reason = {shown(reason)}: must be text; for example 'wrong day'")
-    told = printable(reason, REASON_LIMIT).strip() or ASKED
+    words = checked_words("reason", reason, "wrong day")
+    told = printable(words, REASON_LIMIT).strip() or ASKED
     return RESERVED.get(told, told)

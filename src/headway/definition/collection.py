@@ -18,6 +18,9 @@ class Collection:
         self._parents: set[str] = set()
         self._between_groups: set[tuple[str, str]] = set()
 
+    def __contains__(self, external_id: object) -> bool:
+        return external_id in self._manifests
+
     def add(self, made: Iterable[Made]) -> None:
         """Take new manifests; if any of them is refused, none of them is taken."""
         groups: dict[str, Group] = {}

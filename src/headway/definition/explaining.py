@@ -33,14 +33,24 @@ from headway.domain.manifest_gates import Present, delay_gate, queue_gates
 from headway.domain.names import checked_id, checked_name
 from headway.domain.resting import resting_until
 from headway.domain.routing import workflows_of
+from headway.domain.turn_gates import share_gate, wake_up_gate
 from headway.domain.work_queue import Source, WorkQueueEntry, entry_priority
-from headway.errors import DefinitionError, EntryNotFound, ExecutionNotFound, ManifestNotFound
-from headway.store import executions, explaining, manifests, servers, unknown_workflows
+from headway.errors import DefinitionError, EntryNotFound, ExecutionNotFound
+from headway.store import (
+    executions,
+    explaining,
+    foreseeing,
+    manifests,
+    servers,
+    unknown_workflows,
+)
+from headway.store.absent_servers import AbsentServer, absent_servers
 from headway.store.dispatch_page import limits_of, read_page
 from headway.store.engine import Store
 from headway.store.transaction import Transaction
 
 NOT_YET = 0
+MOST_CANDIDATES = 1000  # as many as one cycle of the manager takes on at most
 ANOTHER = "of another application"
 
 
@@ -100,7 +110,8 @@ class _Look:
         self._task_servers = task_servers
         self._workers = servers.living_workers(tx) if living else None
         self._roles = servers.living_roles(tx) if living else None
-        self._elsewhere = task_servers.reachable()
+        self._absent: dict[str, AbsentServer] = absent_servers(tx) if living else {}
+        self._elsewhere = task_servers.reachable(self._absent)
         self._limits = limits_of(tx, settings, self._workers)
         self._active = executions.count_active(tx, settings.exclude_from_max_active_jobs)
 
@@ -108,11 +119,13 @@ class _Look:
         key = explaining.manifest_id_of(self._tx, external_id)
         views = [] if key is None else manifests.load_views(self._tx, [key])
         if key is None or not views:
-            raise ManifestNotFound(external_id)
+            raise self._task_servers.registry.not_found(external_id)
         [view], run = views, explaining.live_execution_of(self._tx, key)
         entry = explaining.next_entry_of(self._tx, key)
         defaults, present = self._settings.manifest_defaults, self._present(key, entry, run)
         gates = queue_gates(view, self._tx.now, defaults, present)
+        if all(gate.passed for gate in gates):
+            gates += self._in_the_next_cycle(view)
         gates += self._alive(servers.MANAGER, GateName.MANAGER, Stage.QUEUE)
         gates += self._waiting(entry) if entry else self._not_yet(view)
         if run is not None:
@@ -120,6 +133,18 @@ class _Look:
             answer = about_execution(run, started)
             return Why(external_id, answer, (*gates, *started), entry, run.id)
         return Why(external_id, about_manifest(external_id, gates, entry), tuple(gates), entry)
+
+    def _in_the_next_cycle(self, view: ManifestDispatchView) -> list[Gate]:
+        """Whether the manager looks at a due manifest, and has a place for it in one cycle."""
+        now, limit = self._tx.now, self._settings.max_work_queue_entries_per_cycle
+        ids = foreseeing.next_candidates(self._tx, MOST_CANDIDATES)
+        wake_up = wake_up_gate(view, view.manifest_id in ids, now)
+        if limit is None or len(ids) <= limit or not wake_up.passed:
+            return [wake_up]
+        # Only where there may be too many: this reads as much as a cycle of the manager.
+        views = manifests.load_views(self._tx, ids)
+        defaults = self._settings.manifest_defaults
+        return [wake_up, share_gate(view, views, now, defaults, limit)]
 
     def at_entry(self, entry_id: int) -> Why:
         standing = self._standing(entry_id)
@@ -155,7 +180,13 @@ class _Look:
             return []
         shares = self._workers.shares
         taken = any(share.holds(run.workflow, run.group_name) for share in shares)
-        return start_gates(run, taken, self._workers.slots, explaining.running_here(self._tx))
+        running = explaining.running_here(self._tx)
+        return start_gates(run, taken, self._workers.slots, running, self._reason(run.task_server))
+
+    def _reason(self, task_server: str) -> str:
+        """Why this task server does not answer; empty if it does."""
+        absent = self._absent.get(task_server)
+        return "" if absent is None else absent.reason
 
     def _present(self, key: int, entry: int | None, run: Execution | None) -> Present:
         letter = explaining.dead_letter_of(self._tx, key)
@@ -217,7 +248,8 @@ class _Look:
         if since is not None:
             waits_since = max(since, entry.eligible_since or entry.created_at)
             fails_at = waits_since + self._settings.unknown_workflow_timeout
-        return entry, Surroundings(self._active, self._limits, holders, taken, fails_at)
+        reason = self._reason(entry.task_server)
+        return entry, Surroundings(self._active, self._limits, holders, taken, fails_at, reason)
 
     def _others_send(self, workflow: str) -> bool:
         """Whether dispatchers of other applications send it to a task server of theirs."""

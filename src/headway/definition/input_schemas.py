@@ -97,8 +97,8 @@ def _or_none(plain: Plain | None) -> Plain | None:
 
 
 def _text(value: Any) -> str:
-    # In other text there may be lone surrogates, about which pydantic and JSON are of two minds.
-    if type(value) is str and value.isascii():
+    # Other text may hold lone surrogates, which are refused where a value is looked at closely.
+    if type(value) is str and value.isascii() and "\x00" not in value:
         return value
     raise Uncertain
 

@@ -2,9 +2,10 @@
 
 Stored inputs are ASCII JSON, so that every database and every terminal holds every input. JSON
 goes through :mod:`json` and pydantic sees Python values only: pydantic's own JSON cannot carry
-lone surrogates. (As keys of a dictionary it cannot carry them either way; they are refused.)
+lone surrogates. Text with NUL or lone surrogates is refused; rows that have them are still read.
 """
 
+import json
 import math
 import sys
 import typing
@@ -16,18 +17,24 @@ from types import NoneType
 from typing import Any, Literal, NotRequired, get_type_hints
 
 import typing_extensions
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from headway.definition.input_schemas import Plain, Uncertain, at_a_glance, declares_extra
+from headway.definition.input_secrets import InputSecrets
 from headway.definition.json_text import NOT_FINITE, from_json, to_json
 from headway.definition.problems import STORAGE, Path, Problem, one_line
 from headway.domain.masking import MASK, masked
-from headway.domain.text import shown
+from headway.domain.redaction import Redaction
+from headway.domain.text import shown, storage_rule
 from headway.domain.work_queue import MAX_INPUT_BYTES
 from headway.errors import DefinitionError, InputError
 from headway.steps import type_name
 
 MAX_INPUT_DEPTH = 32
+HIDDEN_IN_JSON = (
+    "pydantic writes asterisks into JSON in its place; give its type a serializer; for example "
+    "Annotated[{0}, PlainSerializer({0}.get_secret_value, when_used='json')]"
+)
 # Python refuses to write or read longer ones, unless told otherwise per process.
 MAX_INTEGER_DIGITS = 4300
 
@@ -48,6 +55,7 @@ class InputType:
         self.annotation = annotation
         self.name = type_name(annotation)
         self._adapter = _adapter(annotation, self.name)
+        self.secrets = InputSecrets(self._adapter)
         # A misspelt field must not be dropped silently, but who declared `extra` meant it.
         declared = declares_extra(self._adapter.core_schema)
         self._extra: Literal["forbid"] | None = None if declared else "forbid"
@@ -88,7 +96,7 @@ class InputType:
         try:  # for every run: no detour
             return self._read(text)
         except Exception as error:
-            with self._explained(text, subject, "cannot be read"):
+            with self._explained(text, subject, "cannot be read", stored=True):
                 raise error
 
     def json_schema(self, *, by_alias: bool = True) -> dict[str, Any]:
@@ -117,6 +125,20 @@ class InputType:
             return MASK
         return masked(value, schema)
 
+    def redaction_of(self, text: str, *values: Any) -> Redaction:
+        """Return what replaces the secrets of a stored *text* and of *values* in other texts.
+
+        >>> InputType(str).redaction_of('"users"').text("no table users")
+        'no table users'
+        """
+        if not self.secrets.declared:
+            return Redaction()
+        try:
+            stored: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            stored = text
+        return self.secrets.redaction_of(stored, *values)
+
     def _checked(self, value: Any, extra: Literal["forbid"] | None) -> Any:
         if self.annotation in (None, NoneType) and value is not None:
             raise Problem((), value, "the workflow takes no input; leave it out")
@@ -132,21 +154,32 @@ class InputType:
         return self._checked(from_json(text), extra=None)
 
     @contextmanager
-    def _explained(self, value: Any, subject: str, failure: str) -> Iterator[None]:
-        """Turn whatever goes wrong, in pydantic or in the user's validators, into one line."""
+    def _explained(
+        self, value: Any, subject: str, failure: str, *, stored: bool = False
+    ) -> Iterator[None]:
+        """Turn whatever goes wrong, in pydantic or in the user's validators, into one line.
+
+        Secrets of *value* are replaced in that line; *stored* says that it is JSON text.
+        """
         try:
             yield
         except ValidationError as error:
-            raise self._error(subject, *Problem.all_of(error)) from None
+            raise self._error(subject, Problem.all_of(error), self._hiding(value, stored)) from None
         except Problem as problem:
-            raise self._error(subject, problem) from None
+            raise self._error(subject, [problem], self._hiding(value, stored)) from None
         except Exception as error:
-            rule = f"{failure} ({one_line(_message(error))})"
-            raise InputError(f"{subject}: input = {shown(value)}: {rule}") from error
+            told = MASK if self.secrets.declared else shown(value)
+            redact = self._hiding(value, stored)
+            rule = f"{failure} ({one_line(redact.text(_message(error)))})"
+            raise InputError(f"{subject}: input = {told}: {rule}") from error
 
-    def _error(self, subject: str, *problems: Problem) -> InputError:
-        told = problems[0].sentence(self.json_schema())
-        return InputError(f"{subject}: input {told}", (one.place for one in problems))
+    def _hiding(self, value: Any, stored: bool) -> Redaction:
+        return self.redaction_of(value) if stored else self.secrets.redaction_of(value)
+
+    def _error(self, subject: str, problems: list[Problem], redact: Redaction) -> InputError:
+        told = redact.text(problems[0].sentence(self.json_schema()))
+        places = [(path, redact.text(rule)) for path, rule in (one.place for one in problems)]
+        return InputError(f"{subject}: input {told}", places)
 
 
 def _adapter(annotation: Any, name: str) -> TypeAdapter[Any]:
@@ -192,6 +225,9 @@ def _seen(at_a_glance: Plain, value: Any) -> str | None:
 def _as_json(plain: Any) -> str:
     _refuse_unstorable(plain)
     text = to_json(plain)
+    # Most inputs have neither escape; the second one is that of a character beyond U+FFFF too.
+    if "\\u0000" in text or "\\ud" in text:
+        _refuse_unstorable_text(plain)
     if len(text) > MAX_INPUT_BYTES:
         raise Problem(
             (),
@@ -216,6 +252,16 @@ def _refuse_unstorable(plain: Any, path: Path = ()) -> None:
         raise Problem(path, plain, rule, STORAGE)
     for key, part in (parts or {}).items():
         _refuse_unstorable(part, (*path, key))
+
+
+def _refuse_unstorable_text(plain: Any, path: Path = ()) -> None:
+    """Refuse NUL and lone surrogates, in keys as well: pages, exports and JSON columns break."""
+    if isinstance(plain, str) and (rule := storage_rule(plain)):
+        raise Problem(path, plain, rule)
+    for key, part in (_parts(plain) or {}).items():
+        if isinstance(key, str) and (rule := storage_rule(key)):
+            raise Problem(path, key, f"a key {rule}", STORAGE)
+        _refuse_unstorable_text(part, (*path, key))
 
 
 def _refuse_sets_as_lists(given: Any, checked: Any, path: Path = ()) -> None:
@@ -243,6 +289,8 @@ def _refuse_change(before: Any, after: Any, path: Path = ()) -> None:
     if not same:
         if isinstance(before, float) and not math.isfinite(before):
             raise Problem(path, before, NOT_FINITE)
+        if isinstance(before, SecretStr | SecretBytes):
+            raise Problem(path, before, HIDDEN_IN_JSON.format(type(before).__name__), STORAGE)
         rule = f"does not survive storage as JSON, it would come back as {shown(after)}"
         raise Problem(path, before, rule, STORAGE)
     for key in mine or ():

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.definition.registry import Reference, Registry
 from headway.domain.dead_letter import DeadLetter
-from headway.domain.names import checked_id, checked_name
+from headway.domain.names import checked_id, checked_name, checked_words
 from headway.domain.text import printable, shown
 from headway.errors import DefinitionError
 from headway.store import dead_letters, resolution
@@ -22,6 +22,8 @@ AS_IT_FAILED: Any = object()
 class Resolution:
     """What became of the wish to resolve one dead letter.
 
+    ``removed`` says that its manifest was removed, so that nothing can run it again.
+
     >>> Resolution(True, "requeued as entry 9", entry_id=9).success
     True
     """
@@ -29,6 +31,7 @@ class Resolution:
     success: bool
     message: str
     entry_id: int | None = None
+    removed: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,10 @@ class DeadLetters:
         if input is not AS_IT_FAILED:
             text = self._encoded(checked_id("dead letter", letter), input)
             if text is None:
-                return _not_found(letter)
+                return self._not_requeued(letter)
         made = self._requeue([checked_id("dead letter", letter)], note, text)
         if letter not in made:
-            return _not_found(letter)
+            return self._not_requeued(letter)
         return Resolution(True, f"requeued as entry {made[letter]}", made[letter])
 
     def requeue_many(self, letters: Collection[int], note: str | None = None) -> Resolutions:
@@ -140,6 +143,16 @@ class DeadLetters:
         named = None if workflow is None else self._registry.find(workflow).name
         return Waiting(None if group is None else checked_name("group", group), named)
 
+    def _not_requeued(self, letter: int) -> Resolution:
+        with self._store.reading() as tx:
+            external_id = resolution.removed_manifest_of(tx, letter)
+        if external_id is None:
+            return _not_found(letter)
+        removed = f"its manifest {shown(external_id)} was removed"
+        then = "if it is declared again, trigger it: headway trigger"
+        sentence = f"dead letter {letter} cannot be requeued: {removed}; {then} {external_id}"
+        return Resolution(False, sentence, removed=True)
+
     def _encoded(self, letter: int, input: Any) -> str | None:
         with self._store.reading() as tx:
             found = resolution.workflow_of(tx, letter)
@@ -176,7 +189,9 @@ def _checked_note(note: object) -> str | None:
         raise DefinitionError(
             f"note = {shown(note)}: must be text; for example 'the server is back'"
         )
-    return None if note is None else printable(note, NOTE_LIMIT)
+    if note is None:
+        return None
+    return printable(checked_words("note", note, "the server is back"), NOTE_LIMIT)
 
 
 def _not_found(letter: int) -> Resolution:

@@ -32,6 +32,23 @@ def from_json(text: str) -> Any:
     return value if end == len(text) else _DECODER.decode(text)
 
 
+def is_nested_within(value: Any, levels: int) -> bool:
+    """Return whether lists and objects in *value* are nested at most *levels* deep.
+
+    Written without recursion: deep values would exceed Python's limit.
+
+    >>> is_nested_within([[1]], 2), is_nested_within({"a": [[]]}, 2)
+    (True, False)
+    """
+    layer = [value]
+    for _ in range(levels + 1):
+        parts = [one for one in layer if isinstance(one, dict | list)]
+        layer = [part for one in parts for part in (one.values() if isinstance(one, dict) else one)]
+        if not parts:
+            return True
+    return False
+
+
 def _refuse_constant(constant: str) -> NoReturn:
     raise Problem((), constant, NOT_FINITE)
 

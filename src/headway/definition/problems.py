@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from headway.domain.masking import masked
-from headway.domain.text import printable, shown
+from headway.domain.masking import MASK, has_secrets, masked
+from headway.domain.text import clause, printable, shown, storage_rule
 
 Path = tuple[str | int, ...]
 Schema = Mapping[str, Any]
@@ -48,6 +48,10 @@ class Problem(Exception):
     rule: str
     kind: str = "rule"
     others: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind == "string_unicode" and isinstance(self.value, str):
+            self.rule = storage_rule(self.value) or self.rule
 
     @classmethod
     def first_of(cls, error: ValidationError) -> "Problem":
@@ -92,14 +96,30 @@ class Problem(Exception):
         "field 'partition' = 'abc': must be a whole number; for example 1"
         """
         where = f"field {shown(_dotted(self.path))} " if self.path else ""
-        value = shown(masked(self.value, _node_at(schema, self.path), schema))
+        value = shown(self._as_far_as_nested(schema))
         others = f" (and {self.others} more)" if self.others else ""
         if self.kind in _MISSING:
             return f"{where}is missing{_example(schema, self.path)}{others}"
         if self.kind in _UNKNOWN:
             return f"{where}= {value}: no such field{_known(schema, self.path)}{others}"
         example = "" if self.kind == STORAGE else _example(schema, self.path)
-        return f"{where}= {value}: {one_line(self.rule)}{example}{others}"
+        return f"{where}= {value}: {clause(one_line(self.rule))}{example}{others}"
+
+    def _as_far_as_nested(self, schema: Schema) -> Any:
+        try:
+            return self._masked(schema)
+        except RecursionError:  # of what is nested hundreds of levels deep, only the type is told
+            return MASK if has_secrets(schema) else self.value
+
+    def _masked(self, schema: Schema) -> Any:
+        """Return the value that was found, masked where it may be a secret.
+
+        A place that the schema does not know may be a secret's, misspelt or of an alternative.
+        """
+        node = _node_at(schema, self.path)
+        if not node and has_secrets(schema):
+            return MASK
+        return masked(self.value, node, schema)
 
 
 def one_line(text: str) -> str:
@@ -118,6 +138,8 @@ def _dotted(path: Path) -> str:
 
 def _example(schema: Schema, path: Path) -> str:
     node = _node_at(schema, path)
+    if has_secrets(node):
+        return ""  # a default is as secret as any other value
     if "enum" in node or "examples" in node:
         example = json.dumps((node.get("examples") or node["enum"])[0])
     elif node.keys() <= _UNCONSTRAINED:
@@ -154,5 +176,6 @@ def _resolved(schema: Schema, node: Any) -> Schema:
         name = str(node["$ref"]).rpartition("/")[2]
         return _resolved(schema, schema.get("$defs", {}).get(name))
     if "anyOf" in node:
-        return _resolved(schema, node["anyOf"][0])
+        inner = _resolved(schema, node["anyOf"][0])
+        return {**inner, "examples": node["examples"]} if "examples" in node else inner
     return node

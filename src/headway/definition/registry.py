@@ -4,7 +4,7 @@ Nothing here imports anything by name: what the database says is looked up, neve
 """
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -13,7 +13,12 @@ from typing import Any
 from headway.definition.inputs import InputType
 from headway.domain.isolation import Isolation
 from headway.domain.names import checked_name
-from headway.errors import DefinitionError, UnknownWorkflow
+from headway.errors import (
+    DefinitionError,
+    ManifestNotApplied,
+    ManifestNotFound,
+    UnknownWorkflow,
+)
 from headway.steps import function_name
 from headway.workflow import Workflow
 
@@ -58,6 +63,8 @@ class Registry:
     """
 
     def __init__(self) -> None:
+        # External ids that the application declares, whether they are applied or not.
+        self.declared: Container[str] = frozenset()
         self._by_name: dict[str, RegisteredWorkflow] = {}
         # Asked for with every start, and seldom another.
         self._sorted_names: tuple[str, ...] = ()
@@ -133,6 +140,15 @@ class Registry:
         if isinstance(reference, Workflow):
             _unless_other_code(registered, reference)
         return registered
+
+    def not_found(self, external_id: str) -> ManifestNotFound:
+        """The error for a manifest that the database does not have.
+
+        >>> print(Registry().not_found("load-users"))
+        no manifest has the external id 'load-users'
+        """
+        is_declared = isinstance(external_id, str) and external_id in self.declared
+        return ManifestNotApplied(external_id) if is_declared else ManifestNotFound(external_id)
 
     def names(self) -> tuple[str, ...]:
         """The names of all workflows, sorted.

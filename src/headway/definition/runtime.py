@@ -25,6 +25,7 @@ from headway.definition.scheduling import Scheduling, all_or_nothing
 from headway.definition.tokens import Tokens
 from headway.domain.attempts import checked_attempts
 from headway.domain.manifest import Group
+from headway.domain.names import may_be_stored
 from headway.domain.text import shown
 from headway.domain.work_queue import NewEntry, Source, checked_delay
 from headway.errors import (
@@ -34,6 +35,7 @@ from headway.errors import (
     ManifestNotFound,
 )
 from headway.store import declared_groups, removal, triggers, work_queue
+from headway.store.database_errors import worded_for_callers
 from headway.store.engine import Store
 from headway.store.notifications import EVERYBODY, notify_at_commit
 from headway.store.transaction import Transaction
@@ -65,7 +67,7 @@ class Runtime(Scheduling):
         self.transactions: Transactions = store if transactions is None else transactions
         self.most_queued = most_queued
         self.dead_letters = DeadLetters(self.transactions, registry)
-        self.cancelling = Cancelling(self.transactions)
+        self.cancelling = Cancelling(self.transactions, registry.not_found)
         self.azolla = Azolla(application, self.transactions)
         self.tokens = Tokens(self.transactions)
 
@@ -84,9 +86,10 @@ class Runtime(Scheduling):
             with self.transactions.writing(topic) as tx:
                 yield tx
         else:
-            tx = self.store.joining(connection)
-            yield tx
-            notify_at_commit(tx, topic)
+            with worded_for_callers(self.store):
+                tx = self.store.joining(connection)
+                yield tx
+                notify_at_commit(tx, topic)
 
     def _queueing(self, connection: Any) -> AbstractContextManager[Transaction]:
         """It is the dispatcher who has to know, and nobody else should be in its way."""
@@ -111,23 +114,25 @@ class Runtime(Scheduling):
         returns the entry's id."""
         later = checked_delay(external_id, delay)
         attempts = checked_attempts(external_id, max_attempts)
+        _check_manifest_name(external_id)
         # When a delay is over follows from the moment of the whole transaction.
         queueing = self._queueing_one if later is None else self._queueing
         with queueing(connection) as tx:
             text = None if input is NOT_GIVEN else self._encoded(tx, external_id, input)
             entry = triggers.trigger(tx, external_id, later, text, attempts)
             if entry is None:
-                raise ManifestNotFound(external_id)
+                raise self._registry.not_found(external_id)
         return entry
 
     def _encoded(self, tx: Transaction, external_id: str, input: Any) -> str:
         workflow = triggers.workflow_of(tx, external_id)
         if workflow is None:
-            raise ManifestNotFound(external_id)
+            raise self._registry.not_found(external_id)
         return self._registry.find(workflow).input_type.encode(input, external_id)
 
     def trigger_group(self, group: str, *, connection: Any = None) -> int:
         """Queue a run of every enabled manifest of a group, dependents aside; returns how many."""
+        _check_group_name(group)
         with self._queueing(connection) as tx:
             queued = triggers.trigger_group(tx, group)
             if not queued and not triggers.group_exists(tx, group):
@@ -212,9 +217,10 @@ class Runtime(Scheduling):
     def _set_enabled(
         self, external_id: str, enabled: bool, expected: str | None, connection: Any
     ) -> None:
+        _check_manifest_name(external_id)
         with self._joined(connection) as tx:
             if not triggers.set_enabled(tx, external_id, enabled, expected):
-                raise ManifestNotFound(external_id)
+                raise self._registry.not_found(external_id)
 
     def set_group(
         self,
@@ -232,6 +238,7 @@ class Runtime(Scheduling):
         """
         named = {"max_active_jobs": max_active_jobs, "priority": priority, "enabled": enabled}
         values = {name: value for name, value in named.items() if value is not NOT_GIVEN}
+        _check_group_name(group)
         _check_group(group, values)
         with self._joined(connection) as tx:
             if not declared_groups.change_group(tx, group, values, expected):
@@ -239,10 +246,11 @@ class Runtime(Scheduling):
 
     def unschedule(self, external_id: str, *, connection: Any = None) -> None:
         """Remove a manifest softly: its history stays, its id is free again."""
+        _check_manifest_name(external_id)
         with self._joined(connection) as tx:
             ids = triggers.ids_of(tx, [external_id])
             if not ids:
-                raise ManifestNotFound(external_id)
+                raise self._registry.not_found(external_id)
             removal.remove(tx, ids, "the manifest was unscheduled")
 
 
@@ -266,6 +274,16 @@ def may_be_id(value: object) -> bool:
     (True, False, False)
     """
     return type(value) is int and 0 < value < 2**63
+
+
+def _check_manifest_name(external_id: str) -> None:
+    if not may_be_stored(external_id):
+        raise ManifestNotFound(external_id)
+
+
+def _check_group_name(group: str) -> None:
+    if not may_be_stored(group):
+        raise GroupNotFound(group)
 
 
 def _check_group(group: str, values: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Where work is sent: ``hw.task_servers`` of an application."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class TaskServers:
     """
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self.registry = registry
         self._servers: dict[str, TaskServer] = {}
         self._relayed: dict[str, RelayedServer] = {}
         self._away: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         """
         if not self._any():
             return list(entries)
-        known = frozenset(self._registry.names())
+        known = frozenset(self.registry.names())
         return [
             one._replace(task_server=self._routing.server_of(one.workflow, one.group_name))
             if one.workflow in known
@@ -128,11 +128,15 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
 
     def elsewhere(self) -> tuple[Share, ...]:
         """What of this application's work goes to other servers than headway's own workers."""
-        return self._routing.elsewhere(self._registry.names()) if self._any() else ()
+        return self._routing.elsewhere(self.registry.names()) if self._any() else ()
 
-    def reachable(self) -> tuple[Share, ...]:
-        """The same without what would go to a server that does not answer."""
-        return self._routing.elsewhere(self._registry.names(), self._away) if self._any() else ()
+    def reachable(self, absent: Collection[str] = ()) -> tuple[Share, ...]:
+        """The same without what would go to a server that does not answer.
+
+        *absent* are those that did not answer another process.
+        """
+        away = self._away.union(absent)
+        return self._routing.elsewhere(self.registry.names(), away) if self._any() else ()
 
     def _any(self) -> bool:
         return bool(self._servers or self._relayed)
@@ -145,7 +149,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         >>> hw.workflow("load")(lambda: None) and hw.task_servers.local_workflows()
         frozenset({'load'})
         """
-        asked = (self._routing, self._registry.names())
+        asked = (self._routing, self.registry.names())
         if self._local is None or self._local[0] != asked:
             self._local = (asked, workflows_of(self._routing.local(asked[1])))
         return self._local[1]
@@ -156,7 +160,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         >>> TaskServers(Registry()).all_handed_to(server=None).routing
         Routing(default='local', by_workflow={}, by_group={})
         """
-        other = TaskServers(self._registry)
+        other = TaskServers(self.registry)
         other._routing = self._routing
         other._servers = dict.fromkeys([*self._servers, *self._relayed], server)
         return other
@@ -179,7 +183,7 @@ must have submit(execution_ids); for example class Mine: def submit(self, execut
         self, name: str, workflows: Iterable[Reference], groups: Iterable[str | Group]
     ) -> Routing:
         before = self._routing
-        named = [self._registry.find(one).name for one in _listed(name, "workflows", workflows)]
+        named = [self.registry.find(one).name for one in _listed(name, "workflows", workflows)]
         grouped = [_group_name(one) for one in _listed(name, "groups", groups)]
         return Routing(
             before.default,

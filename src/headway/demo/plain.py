@@ -7,7 +7,7 @@ from typing import Self
 from rich.console import Console
 
 from headway.definition.app import Headway
-from headway.domain.text import printable
+from headway.domain.text import for_terminal
 from headway.observe import Event
 
 VERBS = {
@@ -53,7 +53,7 @@ class Plain:
     def say(self, remark: str) -> None:
         """Print *remark* as a line."""
         # One write per line: jobs end in several threads.
-        line = f"{time.monotonic() - self._began:6.1f} s  {printable(remark, 300)}"
+        line = f"{time.monotonic() - self._began:6.1f} s  {for_terminal(remark, 300)}"
         self._console.print(line, soft_wrap=True)
 
     def _tell(self, event: Event) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from headway.demo.snapshot import Snapshot, Snapshots
 from headway.domain.execution import Execution, ExecutionState
-from headway.domain.text import printable
+from headway.domain.text import for_terminal
 from headway.history import GroupOverview
 
 MARKS = {
@@ -143,7 +143,7 @@ class Screen:
         longest = max((group.completed + group.failed for group in snapshot.groups), default=0)
         for group in snapshot.groups:
             table.add_row(
-                Text(printable(group.name, 24), style="bold"),
+                Text(for_terminal(group.name, 24), style="bold"),
                 self._glyph("–", "-")
                 if group.max_active_jobs is None
                 else str(group.max_active_jobs),
@@ -178,10 +178,10 @@ class Screen:
             progress = one.progress or 0.0
             table.add_row(
                 Text(_name(one), style="bold cyan"),
-                Text(printable(one.running_step or "", 20)),
+                Text(for_terminal(one.running_step or "", 20)),
                 ProgressBar(total=1.0, completed=progress, complete_style="cyan"),
                 f"{progress:.0%}",
-                Text(printable(one.progress_note or "", 24), style="dim"),
+                Text(for_terminal(one.progress_note or "", 24), style="dim"),
                 _seconds((snapshot.now - (one.started_at or snapshot.now)).total_seconds()),
             )
         return table
@@ -210,14 +210,14 @@ class Screen:
         for external_id in snapshot.dead:
             table.add_row(
                 Text(self._glyph("☠", "!"), style="magenta"),
-                Text(printable(external_id, 24)),
+                Text(for_terminal(external_id, 24)),
                 Text("dead" if self._narrow else "dead letter", style="magenta"),
             )
         for one in snapshot.upcoming:
             wait = (one.at - snapshot.now).total_seconds()
             table.add_row(
                 Text(_seconds(wait) if wait > 0 else "now", style="yellow"),
-                Text(printable(one.external_id, 24)),
+                Text(for_terminal(one.external_id, 24)),
                 Text("retry" if one.is_retry else "", style="red"),
             )
         return table
@@ -278,7 +278,7 @@ def _dead_letters(number: int) -> str:
 
 
 def _name(one: Execution) -> str:
-    return printable(one.external_id or one.workflow, 24)
+    return for_terminal(one.external_id or one.workflow, 24)
 
 
 def _duration(one: Execution) -> float:
@@ -295,4 +295,4 @@ def _story(one: Execution, short: bool) -> str:
     if one.failure is None:
         return f"attempt {one.attempt}" if one.attempt > 1 else ""
     told = one.failure.type if short else one.failure.summary
-    return printable(told, 200).replace("\n", " ")
+    return for_terminal(told, 200).replace("\n", " ")

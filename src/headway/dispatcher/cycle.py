@@ -196,7 +196,7 @@ class JobDispatcher:
                 failed=(*sorted(state.failed), *unknown.failed),
                 unknown=unknown.waiting,
                 more=_is_more(state, spare=free != some),
-                by_server=by_server(state.entries, state.dispatched),
+                by_server=by_server(state.admissions, state.dispatched),
                 nobody_else=workers is not None and workers.everybody,
                 for_itself=free is not None,
             )

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from headway.domain.admission import Admission, Verdict
 from headway.domain.routing import LOCAL
-from headway.domain.work_queue import WorkQueueEntry
 
 # An event tells the commonest reasons; each entry's own is in its admission.
 REASONS = 20
@@ -49,18 +48,18 @@ class DispatchResult:
 
 
 def by_server(
-    entries: Sequence[WorkQueueEntry], dispatched: Mapping[int, int]
+    admissions: Sequence[Admission], dispatched: Mapping[int, int]
 ) -> dict[str, tuple[int, ...]]:
-    """The executions for each task server, in the order of their ids.
+    """The executions for each task server, in the order in which they were admitted.
 
     >>> by_server([], {})
     {}
     """
     sent: dict[str, list[int]] = {}
-    for entry in entries:
+    for entry in (one.entry for one in admissions):
         if entry.id in dispatched:
             sent.setdefault(entry.task_server, []).append(dispatched[entry.id])
-    return {name: tuple(sorted(sent[name])) for name in sorted(sent, key=_own_first)}
+    return {name: tuple(sent[name]) for name in sorted(sent, key=_own_first)}
 
 
 def _own_first(name: str) -> tuple[bool, str]:

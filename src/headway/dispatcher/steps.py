@@ -27,7 +27,6 @@ def load_queued_jobs(state: DispatchState, env: DispatchEnv) -> DispatchState:
     """
     page = Page(env.seen.entries, False, env.seen.next_at) if env.seen else _read(env)
     if is_over(page.next_at, env.tx.now) and delays.ripen(env.tx, MOST_RIPENED):
-        env.front.forget()
         page = _read(env)
     resting = resting_until(page.entries, env.tx.now)
     for _ in range(LOOKS):

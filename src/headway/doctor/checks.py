@@ -34,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     deployment.RETENTION_BEHIND,
     deployment.DIFFERENT_LEASES,
     deployment.CLOCK_SKEW,
+    database.READ_ONLY,
     database.BROKEN_INDEXES,
     database.DANGLING_REFERENCES,
     database.UNSAFE_SETTINGS,

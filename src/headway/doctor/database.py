@@ -3,6 +3,13 @@
 from headway.doctor.findings import Check, Severity, page_by_page
 from headway.store import examining_database as database
 
+READ_ONLY = Check(
+    "read-only",
+    Severity.ERROR,
+    "The database takes no writes: headway can be looked at here, and nothing can run.",
+    "use the address of the primary, or switch default_transaction_read_only off",
+    find=lambda look: database.read_only(look.tx),
+)
 BROKEN_INDEXES = Check(
     "broken-indexes",
     Severity.ERROR,

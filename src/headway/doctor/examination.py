@@ -116,11 +116,11 @@ class Doctor:
         return tuple(_finding(one, found[one.name]) for one in self._checks if found[one.name])
 
     def _look(self, check: Check) -> list[str]:
-        try:
-            with self.reading() as look:
+        with self.reading() as look:
+            try:
                 return check.find(look)
-        except NOT_ANSWERED as error:
-            return [f"could not be looked at: {first_line(error)}"]
+            except NOT_ANSWERED as error:
+                return [f"could not be looked at: {first_line(error)}"]
 
     def _repaired(self, found: Sequence[Finding]) -> Counter[str]:
         names = {one.check for one in found}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from headway.domain.due import as_text
+from headway.domain.entry_gates import absent
 from headway.domain.execution import Execution, ExecutionState
 from headway.domain.gates import Gate, GateName, Stage, does_not_run, first_held
 from headway.domain.routing import LOCAL
@@ -72,10 +73,17 @@ def _ended(subject: str, execution: Execution) -> str:
     return f"execution {execution.id} of {subject} has ended: {state}{when}{failure}"
 
 
-def start_gates(execution: Execution, taken: bool, slots: int, running: int) -> list[Gate]:
-    """What a pending execution waits for: somebody who knows its workflow and has a hand free."""
+def start_gates(
+    execution: Execution, taken: bool, slots: int, running: int, reason: str = ""
+) -> list[Gate]:
+    """The gates of a pending execution: a worker that knows its workflow and has a free slot.
+
+    *reason* is why the task server it was sent to does not answer, if it does not.
+    """
     if execution.task_server != LOCAL:
-        sentence = f"task server {execution.task_server!r} has not started it yet"
+        server = f"task server {execution.task_server!r}"
+        waits = f"{server} has not started it yet"
+        sentence = f"{absent(server, reason)}, and has not started it yet" if reason else waits
         return [Gate(GateName.CLAIMED, Stage.START, False, sentence, "when it does")]
     if not taken:
         nobody = "no worker is alive" if not slots else "no living worker takes its workflow"

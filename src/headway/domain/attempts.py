@@ -15,6 +15,7 @@ from headway.domain.text import shown
 from headway.errors import DefinitionError
 
 MOST_ATTEMPTS = 1000
+MOST_HAND_BACKS = 20
 
 
 class Next(StrEnum):
@@ -38,6 +39,15 @@ def checked_attempts(subject: str, value: object) -> int:
             f"{MOST_ATTEMPTS}; for example max_attempts=3"
         )
     return value
+
+
+def handed_back_too_often(before: int) -> bool:
+    """Whether the next hand-back of a run that had begun, after so many in a row, is charged.
+
+    >>> [handed_back_too_often(before) for before in (19, 20)]
+    [False, True]
+    """
+    return before >= MOST_HAND_BACKS
 
 
 def what_is_next(

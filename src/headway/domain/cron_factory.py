@@ -7,11 +7,11 @@ from headway.domain.schedule_rules import check_weekday, check_whole
 
 Made = TypeVar("Made")
 
-_MINUTES, _HOURS, _DAYS = range(60), range(24), range(1, 32)
+_SECONDS, _MINUTES, _HOURS, _DAYS = range(60), range(60), range(24), range(1, 32)
 
 
 class CronFactory(Generic[Made]):
-    """Make cron schedules: ``cron(expression)``, or ``cron.hourly``, ``.daily``, ``.weekly``, …
+    """Make cron schedules: ``cron(expression)``, or ``cron.minutely``, ``.hourly``, ``.daily``, …
 
     An expression has 5 fields, or 6 with seconds first, or is a macro such as ``@daily``. Times
     are on the wall clock of the IANA zone *tz*.
@@ -33,26 +33,48 @@ class CronFactory(Generic[Made]):
     def __repr__(self) -> str:
         return "cron"
 
-    def hourly(self, minute: int = 0, *, tz: str = "UTC") -> Made:
+    def secondly(self, *, tz: str = "UTC") -> Made:
+        """Return a schedule for every second.
+
+        >>> from headway import cron
+        >>> cron.secondly() == cron("* * * * * *")
+        True
+        """
+        return self._make("* * * * * *", tz)
+
+    def minutely(self, second: int = 0, *, tz: str = "UTC") -> Made:
+        """Return a schedule for this second of every minute.
+
+        >>> from headway import cron
+        >>> cron.minutely() == cron("* * * * *"), cron.minutely(second=30) == cron("30 * * * * *")
+        (True, True)
+        """
+        return self._make(_seconds(second, "cron.minutely(second=30)") + "* * * * *", tz)
+
+    def hourly(self, minute: int = 0, second: int = 0, *, tz: str = "UTC") -> Made:
         """Return a schedule for this minute of every hour.
 
         >>> from headway import cron
         >>> cron.hourly(minute=15) == cron("15 * * * *")
         True
         """
-        check_whole("minute", minute, _MINUTES, "cron.hourly(minute=15)")
-        return self._make(f"{minute} * * * *", tz)
+        example = "cron.hourly(minute=15)"
+        check_whole("minute", minute, _MINUTES, example)
+        return self._make(f"{_seconds(second, example)}{minute} * * * *", tz)
 
-    def daily(self, hour: int = 0, minute: int = 0, *, tz: str = "UTC") -> Made:
+    def daily(self, hour: int = 0, minute: int = 0, second: int = 0, *, tz: str = "UTC") -> Made:
         """Return a schedule for this time of every day.
 
         >>> from headway import cron
         >>> cron.daily(hour=9, minute=30) == cron("30 9 * * *")
         True
         """
-        return self._make(_clock(hour, minute, "cron.daily(hour=9, minute=30)") + " * * *", tz)
+        clock = _clock(hour, minute, second, "cron.daily(hour=9, minute=30)")
+        return self._make(f"{clock} * * *", tz)
 
-    def weekly(self, day: str | int, hour: int = 0, minute: int = 0, *, tz: str = "UTC") -> Made:
+    def weekly(
+        self, day: str | int, hour: int = 0, minute: int = 0, second: int = 0, *, tz: str = "UTC"
+    ) -> Made:
         """Return a schedule for one day of the week: a name, or 0 (Sunday) to 6.
 
         >>> from headway import cron
@@ -61,9 +83,11 @@ class CronFactory(Generic[Made]):
         """
         example = 'cron.weekly("monday", hour=9)'
         number = check_weekday(day, example)
-        return self._make(f"{_clock(hour, minute, example)} * * {number}", tz)
+        return self._make(f"{_clock(hour, minute, second, example)} * * {number}", tz)
 
-    def monthly(self, day: int = 1, hour: int = 0, minute: int = 0, *, tz: str = "UTC") -> Made:
+    def monthly(
+        self, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0, *, tz: str = "UTC"
+    ) -> Made:
         """Return a schedule for one day of the month; months without that day are passed over.
 
         >>> from headway import cron
@@ -72,10 +96,20 @@ class CronFactory(Generic[Made]):
         """
         example = "cron.monthly(day=15, hour=9)"
         check_whole("day", day, _DAYS, example)
-        return self._make(f"{_clock(hour, minute, example)} {day} * *", tz)
+        return self._make(f"{_clock(hour, minute, second, example)} {day} * *", tz)
 
 
-def _clock(hour: int, minute: int, example: str) -> str:
+def _clock(hour: int, minute: int, second: int, example: str) -> str:
+    """The fields of a time of day: second (if it is not 0), minute, hour."""
     check_whole("hour", hour, _HOURS, example)
     check_whole("minute", minute, _MINUTES, example)
-    return f"{minute} {hour}"
+    return f"{_seconds(second, example)}{minute} {hour}"
+
+
+def _seconds(second: int, example: str) -> str:
+    """The field of seconds, with the space behind it; 0 needs none.
+
+    So a schedule at second 0 is equal to, and stored as, the expression with five fields.
+    """
+    check_whole("second", second, _SECONDS, example)
+    return f"{second} " if second else ""

@@ -46,12 +46,13 @@ def failed_too_often(failures: int, max_retries: int) -> bool:
 
 
 def dead_letter_reason(failures: int, max_retries: int) -> str:
-    """The sentence stored with a dead letter.
+    """The sentence stored with a dead letter; rows of earlier versions keep theirs.
 
     >>> dead_letter_reason(3, 3)
-    'max retries exceeded: 3 failures, at most 3 allowed'
+    'failed 3 times in a row (max_attempts 3)'
     """
-    return f"max retries exceeded: {failures} failures, at most {max_retries} allowed"
+    times = "once" if failures == 1 else f"{failures} times in a row"
+    return f"failed {times} (max_attempts {max_retries})"
 
 
 def crash_reason(crashes: int) -> str:
@@ -61,3 +62,14 @@ def crash_reason(crashes: int) -> str:
     'its job killed its worker 3 times'
     """
     return f"its job killed its worker {crashes} times"
+
+
+def hand_back_reason(crashes: int) -> str:
+    """The sentence stored with the dead letter of a job that was begun and handed back too often.
+
+    >>> hand_back_reason(3)
+    'its job was charged with 3 lost workers, the last for being handed back too often'
+    """
+    return (
+        f"its job was charged with {crashes} lost workers, the last for being handed back too often"
+    )

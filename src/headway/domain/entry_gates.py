@@ -21,6 +21,23 @@ NAMED_HOLDERS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """The last refusal of an entry by its task server, and how often it was refused so far.
+
+    >>> print(Refusal("gpu", 2, "ConnectionError('no route')"))
+    task server 'gpu' refused it 2 times, last with: ConnectionError('no route')
+    """
+
+    task_server: str
+    count: int
+    reason: str
+
+    def __str__(self) -> str:
+        often = "once, with" if self.count == 1 else f"{self.count} times, last with"
+        return f"task server {self.task_server!r} refused it {often}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """An entry, and the dispatcher's conditions as the database answers them.
 
@@ -37,6 +54,7 @@ class Standing:
     scheduled_at: datetime | None = None
     attempts: int = 0
     held: bool = False
+    refusal: Refusal | None = None
 
     def holds(self, name: GateName) -> bool:
         """Whether this condition holds; one that was not asked does."""
@@ -48,7 +66,7 @@ class Surroundings:
     """What an entry shares with others: limits, what holds their slots, and who would run it.
 
     ``holders`` are some of the runs in the entry's group. ``fails_at`` is when it is given up
-    because nobody knows its workflow.
+    because nobody knows its workflow. ``absent`` is why its task server does not answer.
 
     >>> Surroundings(Active(0, {}), Limits()).taken
     True
@@ -59,6 +77,7 @@ class Surroundings:
     holders: tuple[str, ...] = ()
     taken: bool = True
     fails_at: datetime | None = None
+    absent: str = ""
 
 
 def entry_gates(standing: Standing, around: Surroundings, now: datetime) -> list[Gate]:
@@ -114,12 +133,14 @@ def _own(standing: Standing) -> Iterator[Gate]:
 
 
 def _delays(standing: Standing, now: datetime) -> Iterator[Gate]:
-    entry, moment = standing.entry, standing.scheduled_at
+    entry, moment, refusal = standing.entry, standing.scheduled_at, standing.refusal
     if standing.holds(GateName.DELAY_OVER) or moment is None:
-        yield _gate(GateName.DELAY_OVER, True, "it waits for no later time")
+        over = "it waits for no later time" if refusal is None else f"{refusal}; its pause is over"
+        yield _gate(GateName.DELAY_OVER, True, over)
     else:
         what = f"retry {standing.attempts} waits" if standing.attempts else "it waits"
-        sentence = f"{what} until {as_text(moment)}"
+        because = "" if refusal is None else f"{refusal}; "
+        sentence = f"{because}{what} until {as_text(moment)}"
         yield Gate(GateName.DELAY_OVER, Stage.DISPATCH, False, sentence, "then", moment)
     if entry.resting is None:
         return
@@ -182,12 +203,21 @@ def _worker(entry: WorkQueueEntry, around: Surroundings) -> Gate:
         sentence = f"it goes to {server}" if elsewhere else "somebody takes its workflow"
         return _gate(GateName.WORKER, True, sentence)
     if elsewhere:
-        return _gate(GateName.WORKER, False, f"{server} does not answer", "when it does")
+        return _gate(GateName.WORKER, False, absent(server, around.absent), "when it does")
     if not around.limits.slots:
         return _gate(GateName.WORKER, False, "no worker is alive", "when one is started")
     given_up = f" (it fails at {as_text(around.fails_at)})" if around.fails_at else ""
     sentence = f"no living server takes its workflow {entry.workflow!r}{given_up}"
     return _gate(GateName.WORKER, False, sentence, "when one is started that does")
+
+
+def absent(server: str, reason: str) -> str:
+    """The sentence about a task server that does not answer, with the *reason* if it is known.
+
+    >>> absent("task server 'celery'", "OSError: no route")
+    "task server 'celery' does not answer (OSError: no route)"
+    """
+    return f"{server} does not answer ({reason})" if reason else f"{server} does not answer"
 
 
 def _free_worker(entry: WorkQueueEntry, around: Surroundings) -> Gate:

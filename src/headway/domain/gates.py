@@ -30,6 +30,8 @@ class GateName(StrEnum):
     NOT_EXCLUDED = "not excluded"
     NOT_MISSED = "not missed"
     PARENTS = "parents"
+    WAKE_UP = "wake up"
+    SHARE = "share"
     MANAGER = "manager"
     DECLARED = "declared"
     SOUND = "sound"

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from headway.domain.text import shown
+from headway.domain.text import shown, storage_rule
 from headway.errors import DefinitionError
 
 NAME_LIMIT = 255
@@ -33,6 +33,28 @@ def checked_name(kind: str, value: object) -> str:
     if rule := _broken_rule(name):
         raise _refused(kind, value, rule)
     return name
+
+
+def may_be_stored(value: object) -> bool:
+    r"""Return whether *value* can be compared with stored names: no other text is one of them.
+
+    >>> may_be_stored("extract-users"), may_be_stored("\ud800")
+    (True, False)
+    """
+    return not isinstance(value, str) or storage_rule(value) is None
+
+
+def checked_words(field: str, text: str, example: str) -> str:
+    """Return *text*, a free text such as a note, if every database can hold it.
+
+    >>> checked_words("reason", "\\x00", "wrong day")
+    Traceback (most recent call last):
+    headway.errors.DefinitionError: reason = '\\x00': must not contain NUL (U+0000 at position 1); \
+for example 'wrong day'
+    """
+    if rule := storage_rule(text):
+        raise DefinitionError(f"{field} = {shown(text)}: {rule}; for example {shown(example)}")
+    return text
 
 
 def _is_plain(value: object) -> bool:

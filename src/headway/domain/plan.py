@@ -5,7 +5,7 @@ that somebody changed at run time stays until the code's own moves.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,6 +88,21 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Stranded:
+    """Queued entries of one manifest that the declared code can never run; *entry_id* is the first.
+
+    >>> Stranded("load-users", "load", "workflow 'load' is not registered", 2, 7).count
+    2
+    """
+
+    external_id: str
+    workflow: str
+    reason: str
+    count: int
+    entry_id: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """What applying would do; ``kept_back`` are removals that need to be allowed.
 
@@ -104,6 +119,7 @@ class Plan:
     groups: tuple[GroupChange, ...] = ()
     kept: tuple[Kept, ...] = ()
     outdated: bool = False
+    stranded: tuple[Stranded, ...] = ()
 
     @property
     def has_changes(self) -> bool:
@@ -115,6 +131,12 @@ class Plan:
         """The manifests whose queued and running work matters here."""
         listed = (*self.changed, *self.removed, *self.kept_back)
         return {change.external_id for change in listed}
+
+    def with_stranded(self, found: Iterable[Stranded]) -> "Plan":
+        """This plan, with what is *found* stranded of the manifests that stay."""
+        gone = {change.external_id for change in (*self.removed, *self.kept_back)}
+        kept = tuple(one for one in found if one.external_id not in gone)
+        return replace(self, stranded=kept)
 
     def with_work(self, queued: Mapping[str, int], running: Mapping[str, int]) -> "Plan":
         """This plan, with how much is queued and running of each manifest."""

@@ -158,3 +158,16 @@ def checked_delay(external_id: str, delay: timedelta | None) -> timedelta | None
             "for example timedelta(minutes=30)"
         )
     return delay
+
+
+class QueuedInput(NamedTuple):
+    """A queued entry of a manifest, with the workflow and the input it will run.
+
+    >>> QueuedInput(7, "load-users", "load", '"users"').workflow
+    'load'
+    """
+
+    id: int
+    external_id: str
+    workflow: str
+    input: str

@@ -13,6 +13,7 @@
     ├── AppNotFound (LookupError)       "module:app" names nothing that can be run
     ├── UnknownWorkflow (LookupError)   no registered workflow has this name
     ├── ManifestNotFound (LookupError)  no manifest has this external id
+    │   └── ManifestNotApplied          the code declares it, but the database does not have it
     ├── GroupNotFound (LookupError)     no group has this name
     ├── ExecutionNotFound (LookupError) no execution has this id
     ├── EntryNotFound (LookupError)     no queue entry has this id
@@ -33,8 +34,11 @@
     ├── SchemaError                     the database's schema does not fit this version
     │   ├── SchemaMissing
     │   ├── SchemaOutdated
+    │   ├── SchemaForeign
     │   └── SchemaTooNew
-    ├── DatabaseUnavailable             the database cannot be opened or reached
+    ├── DatabaseUnavailable             the database is away, restarting, locked or read-only
+    │   ├── DatabaseOutage              the same, of what passes by waiting
+    │   └── DatabaseLost                the SQLite file in use was deleted or replaced
     ├── MissingExtra (ImportError)      an optional part is used but not installed
     └── JobCancelled                    raised inside a run whose cancellation was requested
 """
@@ -46,6 +50,7 @@ from headway.errors.refusals import KeyReused as KeyReused
 from headway.errors.refusals import QueueFull as QueueFull
 from headway.errors.refusals import RemovalRefused as RemovalRefused
 from headway.errors.schema import SchemaError as SchemaError
+from headway.errors.schema import SchemaForeign as SchemaForeign
 from headway.errors.schema import SchemaMissing as SchemaMissing
 from headway.errors.schema import SchemaOutdated as SchemaOutdated
 from headway.errors.schema import SchemaTooNew as SchemaTooNew
@@ -140,6 +145,22 @@ class ManifestNotFound(HeadwayError, LookupError):
     def __init__(self, external_id: str) -> None:
         super().__init__(f"no manifest has the external id {external_id!r}")
         self.external_id = external_id
+
+
+class ManifestNotApplied(ManifestNotFound):
+    """The code declares a manifest of this external id, but the database does not have it.
+
+    >>> print(ManifestNotApplied("load-users"))
+    manifest 'load-users' is declared in the code but is not in the database: it was never \
+applied, or was removed; run: headway apply MODULE:APP
+    """
+
+    def __init__(self, external_id: str) -> None:
+        super().__init__(external_id)
+        self.args = (
+            f"manifest {external_id!r} is declared in the code but is not in the database: it was "
+            "never applied, or was removed; run: headway apply MODULE:APP",
+        )
 
 
 class ExecutionNotFound(HeadwayError, LookupError):
@@ -262,14 +283,50 @@ class ChangedMeanwhile(HeadwayError):
 
 
 class DatabaseUnavailable(HeadwayError):
-    """The database cannot be opened or reached."""
+    """The database cannot be opened or reached, or is locked or read-only.
+
+    ``__cause__`` is the driver's error.
+    """
+
+
+class DatabaseOutage(DatabaseUnavailable):
+    """The database is away, restarting or locked, or has ended the session: try again later."""
+
+
+class DatabaseLost(DatabaseUnavailable):
+    """The SQLite file that this process has open was deleted or replaced by another one.
+
+    >>> print(DatabaseLost("/srv/headway.db", "/srv/headway.db", "replaced by another file"))
+    database file /srv/headway.db was replaced by another file while this process had it open; \
+nothing is started, queued or recorded any more; start this process again to use the file that is \
+there now
+    """
+
+    def __init__(self, path: str, database: str, what: str) -> None:
+        self.path, self.database, self.what = path, database, what
+        super().__init__(
+            f"database file {path} was {what} while this process had it open; nothing is started, "
+            f"queued or recorded any more; {self._advice}"
+        )
+
+    @property
+    def _advice(self) -> str:
+        if self.path != self.database:
+            return f"stop every process that uses {self.database}, then start them again"
+        if "replaced" in self.what:
+            return "start this process again to use the file that is there now"
+        return "put the file back if it is needed, then start this process again"
+
+    def again(self) -> "DatabaseLost":
+        """The same error, to be raised once more."""
+        return DatabaseLost(self.path, self.database, self.what)
 
 
 class MissingExtra(HeadwayError, ImportError):
     """An optional part of headway is used but its packages are not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs an extra: pip install 'headway[{extra}]'")
+        super().__init__(f"{purpose} needs an extra: pip install 'headway-scheduler[{extra}]'")
         self.extra = extra
 
 

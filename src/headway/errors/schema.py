@@ -24,6 +24,17 @@ class SchemaOutdated(SchemaError):
         )
 
 
+class SchemaForeign(SchemaError):
+    """The database was migrated by another line of development, with other steps."""
+
+    def __init__(self, version: int, found: str, known: str) -> None:
+        super().__init__(
+            f"migration {version} of the database is called {found!r}, in this headway {known!r}: "
+            "another line of development has migrated it; use the headway that did, or a new "
+            "database"
+        )
+
+
 class SchemaTooNew(SchemaError):
     """The database was migrated by a newer headway; this one must not touch it."""
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from headway.domain.azolla.artifacts import ArtifactType
-from headway.domain.text import shown
+from headway.domain.text import clause, shown
 from headway.errors import DefinitionError
 from headway.federation.signing import AZOLLA_ID
 
@@ -183,7 +183,7 @@ def _content(file: Path, wanted: Path, advice: str, most: int) -> tuple[bytes, i
 def _explained(file: Path, error: ValidationError) -> DefinitionError:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"] if part != "[key]"]
-    rule = _RULES.get(first["type"], first["msg"].removeprefix("Value error, "))
+    rule = _RULES.get(first["type"], clause(first["msg"].removeprefix("Value error, ")))
     example = next((EXAMPLES[part] for part in reversed(path) if part in EXAMPLES), "version = 1")
     value = "" if first["type"] == "missing" else f" = {_safely(first['input'])}"
     return DefinitionError(f"{file}: {'.'.join(path)}{value}: {rule}; for example {example}")

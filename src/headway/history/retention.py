@@ -8,6 +8,7 @@ from headway.config import Settings
 from headway.observe import Observer
 from headway.store import (
     artifact_retention,
+    dead_letters,
     idempotency,
     logouts,
     nonces,
@@ -133,6 +134,8 @@ class Retention:
         }
 
     def _delete_letters(self) -> int:
+        with self._store.writing() as tx:
+            dead_letters.resolve_left_behind(tx, self._settings.delete_batch_size)
         if not self._settings.auto_purge_dead_letters:
             return 0
         kept = self._settings.dead_letter_retention_period

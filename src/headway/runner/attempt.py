@@ -11,15 +11,17 @@ from headway.run import Run
 from headway.runner.cancellation import Cancellation
 from headway.runner.outcome import failed, stopped
 from headway.runner.output import kept
+from headway.runner.secrets import RunSecrets
 from headway.workflow import FAILURES, Workflow, from_its_own_frame
 
 
 class Watch(Protocol):
-    """What happens around each step, the handle that may stop the run, and what the run asks a
-    person to do once it has completed."""
+    """What happens around each step, the handle that may stop the run, what must not be told of
+    it, and what the run asks a person to do once it has completed."""
 
     step: str
     handle: Cancellation
+    secrets: RunSecrets
     logger: logging.Logger
     loop: asyncio.AbstractEventLoop | None
     handed_over: tuple[str, ...]
@@ -46,21 +48,21 @@ async def attempt(
             value, cast(Run, run), before_step=watch.before_step, call_sync=watch.call_sync
         )
     except StepFailed as error:
-        return failed(error.step, error.__cause__ or error)
+        return failed(error.step, error.__cause__ or error, watch.secrets.text)
     except BaseException as error:  # SystemExit in user code must not end the worker
-        return ended_by(error, watch.step, watch.handle)
+        return ended_by(error, watch.step, watch.handle, watch.secrets)
     finally:
         watch.handle.attach(None)
-    output = kept(returned, watch.logger) if keep_output else None
-    return Outcome(
-        ExecutionState.COMPLETED, None, output, watch.handed_over, watch.steps_that_ran()
-    )
+    output = kept(returned, watch.logger, watch.secrets.plain) if keep_output else None
+    hand_over = tuple(map(watch.secrets.text, watch.handed_over))
+    return Outcome(ExecutionState.COMPLETED, None, output, hand_over, watch.steps_that_ran())
 
 
-def ended_by(error: BaseException, step: str, handle: Cancellation) -> Outcome:
+def ended_by(error: BaseException, step: str, handle: Cancellation, secrets: RunSecrets) -> Outcome:
     """What becomes of a run that has ended with *error* in this *step*."""
     asked = isinstance(error, asyncio.CancelledError) and handle.requested
     if asked or isinstance(error, JobCancelled):
-        return stopped(step, handle.reason, error)
+        return stopped(step, handle.reason, error, secrets.text)
     # If it was cancelled, something inside the step was, and not the run.
-    return failed(step, from_its_own_frame(error) if isinstance(error, FAILURES) else error)
+    shown = from_its_own_frame(error) if isinstance(error, FAILURES) else error
+    return failed(step, shown, secrets.text)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
+from headway.domain.lease_time import LeaseTime
 from headway.errors import JobCancelled
 
 
@@ -116,7 +117,8 @@ class CancellationRegistry:
     False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lease: LeaseTime | None = None) -> None:
+        self._lease = lease or LeaseTime()
         self._handles: dict[int, Cancellation] = {}
 
     def register(self, execution_id: int, *, stop_when_cut_off: bool = False) -> Cancellation:
@@ -124,6 +126,18 @@ class CancellationRegistry:
         handle = Cancellation(stop_when_cut_off=stop_when_cut_off)
         self._handles[execution_id] = handle
         return handle
+
+    def check_lease(self, handle: Cancellation, owner: str | None) -> None:
+        """Ask a run that is about to begin to stop if *owner*, in whose name it was claimed, may
+        have lost it: this process was stopped or asleep, and others have given the run up.
+
+        >>> lease = LeaseTime(); lease.renewed("me", until=0.0)
+        >>> registry = CancellationRegistry(lease); handle = registry.register(7)
+        >>> registry.check_lease(handle, "me"); handle.reason
+        <StopReason.NOT_OURS: 'not_ours'>
+        """
+        if not self._lease.lasts(owner):
+            handle.request(StopReason.NOT_OURS)
 
     def unregister(self, execution_id: int) -> None:
         """Forget a run that is over; an unknown id is fine."""

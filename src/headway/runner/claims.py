@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Sequence
 
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution
+from headway.domain.execution import Ended, Execution, Outcome
+from headway.domain.retry import RetryPolicy
 from headway.domain.starting import Hands
 from headway.runner.suspicion import Suspicion
 from headway.store import executions, outcomes
 from headway.store.engine import Store
 from headway.store.executions import Owned
+from headway.store.hand_backs import Charge
 from headway.store.transaction import Transaction
 
 
@@ -79,11 +81,16 @@ class Claims:
         """Whether the last look saw a run that has to be claimed alone."""
         return self._last_chances
 
-    def hand_back(self, owned: Sequence[Owned]) -> list[Execution]:
+    def hand_back(self, owned: Sequence[Owned], charge: Charge) -> list[Execution]:
         """Give up what is *owned*; returns what was still its owner's."""
         handed_back = []
         for owner in sorted({one.owner for one in owned}):
             ids = [one.execution_id for one in owned if one.owner == owner]
             with self._store.briefly() as tx:
-                handed_back += outcomes.hand_back(tx, owner, ids)
+                handed_back += outcomes.hand_back(tx, owner, ids, charge)
         return handed_back
+
+    def end(self, owned: Owned, outcome: Outcome, backoff: RetryPolicy) -> list[Ended]:
+        """Record that the execution has ended with *outcome*; empty if another has ended it."""
+        with self._store.briefly() as tx:
+            return outcomes.finish(tx, owned.owner, {owned.execution_id: outcome}, backoff)

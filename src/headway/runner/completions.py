@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 
 from headway.domain.execution import Outcome
-from headway.observe import Observer, told
+from headway.observe import Observer
 from headway.runner.outcome import failed
 from headway.store.engine import TRANSIENT
 from headway.workflow import CallSync
@@ -16,6 +16,9 @@ Write = Callable[[Mapping[int, Outcome]], set[int]]
 OnWritten = Callable[[Collection[int], set[int]], None]
 """Told of the executions of one write, and which of them are on record: the others were no longer
 ours."""
+
+OnUnwritten = Callable[[int, Outcome], None]
+"""Called with an execution whose end the database refuses, and the failure it refuses as well."""
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 4.0
@@ -30,11 +33,13 @@ class Completions:
         call_store: CallSync,
         observer: Observer,
         on_written: OnWritten | None = None,
+        on_unwritten: OnUnwritten = lambda execution_id, outcome: None,
     ) -> None:
         self._write = write
         self._call_store = call_store
         self._observer = observer
         self._on_written = on_written
+        self._on_unwritten = on_unwritten
         self._waiting: dict[int, Outcome] = {}
         self._answers: dict[int, asyncio.Future[bool]] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -68,7 +73,7 @@ class Completions:
         try:
             return await self._write_patiently(outcomes)
         except Exception as error:
-            self._observer.emit("loop.failed", loop="completions", error=told(error))
+            self._observer.loop_failed("completions", error)
             if len(outcomes) == 1:
                 return await self._write_refused(next(iter(outcomes)), error)
         ids = sorted(outcomes)
@@ -78,10 +83,12 @@ class Completions:
 
     async def _write_refused(self, execution_id: int, error: Exception) -> set[int]:
         """An outcome that cannot be written becomes a failure that says so."""
+        outcome = failed("RecordOutcome", error)
         try:
-            return await self._write_patiently({execution_id: failed("RecordOutcome", error)})
+            return await self._write_patiently({execution_id: outcome})
         except Exception as again:
-            self._observer.emit("loop.failed", loop="completions", error=repr(again))
+            self._observer.loop_failed("completions", again)
+            self._on_unwritten(execution_id, outcome)
             return set()
 
     async def _write_patiently(self, outcomes: Mapping[int, Outcome]) -> set[int]:
@@ -91,6 +98,6 @@ class Completions:
             try:
                 return set(await self._call_store(self._write, outcomes))
             except TRANSIENT as error:
-                self._observer.emit("loop.failed", loop="completions", error=told(error))
+                self._observer.loop_failed("completions", error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)

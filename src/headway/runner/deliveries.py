@@ -11,8 +11,8 @@ from typing import Any
 
 from headway.domain.execution import Execution, ExecutionState
 from headway.errors import HeadwayError
-from headway.observe import told
 from headway.runner.job_runner import run_execution
+from headway.runner.outcome import failed
 from headway.runner.pool import WorkerPool
 from headway.runner.state import RunnerEnv, RunnerState
 from headway.runner.tasks import Tasks
@@ -114,7 +114,8 @@ class Deliveries(WorkerPool):
             done = await run_execution(env, RunnerState(execution.id, execution))
             return done.outcome.state if done.outcome and done.recorded else None
         except Exception as error:
-            self._observer.emit("loop.failed", loop="worker", error=told(error))
+            self._observer.loop_failed("worker", error)
+            self._unwritten[execution.id] = failed("RunWorkflow", error)
             return None
         finally:
             self._running.pop(execution.id, None)

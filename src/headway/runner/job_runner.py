@@ -1,6 +1,7 @@
 """JobRunner: runs executions in the caller's own thread, one after another."""
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import Any
 from headway.config import Settings
 from headway.definition.registry import Registry
 from headway.domain.execution import ExecutionState, Outcome
-from headway.observe import Observer, told
+from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
 from headway.runner.recording import Recording
 from headway.runner.state import RunnerEnv, RunnerState
@@ -63,7 +64,8 @@ class JobRunner:
         self._registry = registry
         self._observer = observer
         self._owner = owner
-        self._write = Recording(store, owner, observer, settings.retry_policy)
+        backoff, crashes = settings.retry_policy, settings.max_crashes
+        self._write = Recording(store, owner, observer, backoff, max_crashes=crashes)
         self._env = RunnerEnv(
             store=store,
             registry=registry,
@@ -76,6 +78,7 @@ class JobRunner:
             observer=observer,
             settings=settings,
             on_queued=lambda: None,
+            longest_wait=sum(PAUSES),
         )
         self._loop = asyncio.Runner()
 
@@ -100,8 +103,11 @@ class JobRunner:
         return outcome.state if outcome else None
 
     def close(self) -> None:
-        """Close the event loop async steps ran in."""
-        self._loop.close()
+        """Close the event loop async steps ran in, also from a thread that runs another loop."""
+        # asyncio refuses to end one event loop where another one is running.
+        closing = threading.Thread(target=self._loop.close, name="headway-close-loop")
+        closing.start()
+        closing.join()
 
     def _run(self, state: RunnerState) -> Outcome | None:
         return self._loop.run(run_execution(self._env, state)).outcome
@@ -116,6 +122,6 @@ class JobRunner:
             try:
                 return bool(self._write({execution_id: outcome}))
             except TRANSIENT as error:
-                self._observer.emit("loop.failed", loop="completions", error=told(error))
+                self._observer.loop_failed("completions", error)
                 await asyncio.sleep(pause)
         return bool(self._write({execution_id: outcome}))

@@ -7,9 +7,11 @@ import asyncio
 import time
 from typing import Any
 
+from headway.definition.inputs import InputType
 from headway.domain.execution import Execution, ExecutionState, Outcome, StepRun
 from headway.runner.attempt import ended_by
 from headway.runner.cancellation import CancellationRegistry
+from headway.runner.secrets import RunSecrets
 from headway.runner.stopwatch import shown_step
 from headway.steps import Step
 from headway.workflow import Workflow
@@ -37,6 +39,7 @@ async def run_only_step(
     cancellations: CancellationRegistry,
     loop: asyncio.AbstractEventLoop | None,
     *,
+    input_type: InputType,
     stop_when_cut_off: bool,
 ) -> Outcome:
     """Run *step* to whatever end it takes, as :func:`~headway.runner.attempt.attempt` does."""
@@ -47,10 +50,12 @@ async def run_only_step(
     began = time.monotonic()
     outcome: Outcome | None = None
     try:
+        cancellations.check_lease(handle, execution.owner)
         handle.refuse_if_requested(step.name)
         await step.call(value, None)
     except BaseException as error:  # SystemExit in user code must not end the worker
-        outcome = ended_by(error, step.name, handle)
+        secrets = RunSecrets(input_type, execution.input, value)
+        outcome = ended_by(error, step.name, handle, secrets)
     finally:
         handle.attach(None)
         cancellations.unregister(execution.id)

@@ -1,5 +1,7 @@
 """What the end of a run means. Pure."""
 
+from collections.abc import Callable
+
 from headway.domain.execution import ExecutionState, Failure, FailureCode, Outcome
 from headway.domain.text import describe_exception, printable
 from headway.errors import JobCancelled
@@ -8,14 +10,17 @@ from headway.runner.cancellation import StopReason
 
 STEP_LIMIT = 255
 
+Redact = Callable[[str], str]
+"""Replaces the secrets of a run in a text."""
 
-def failed(step: str, error: BaseException) -> Outcome:
-    """A failure with the step's name and the exception as bounded, storable text.
+
+def failed(step: str, error: BaseException, redact: Redact = str) -> Outcome:
+    """A failure with the step's name and the exception as bounded, storable, redacted text.
 
     >>> failed("load", ValueError("no rows")).failure.message
     'no rows'
     """
-    type_name, message, traceback = describe_exception(error)
+    type_name, message, traceback = describe_exception(error, redact)
     failure = Failure(
         printable(step, STEP_LIMIT),
         type_name,
@@ -27,7 +32,9 @@ def failed(step: str, error: BaseException) -> Outcome:
     return Outcome(ExecutionState.FAILED, failure)
 
 
-def stopped(step: str, reason: StopReason | None, error: BaseException) -> Outcome:
+def stopped(
+    step: str, reason: StopReason | None, error: BaseException, redact: Redact = str
+) -> Outcome:
     """What becomes of a run that was stopped, by why it was stopped.
 
     >>> stopped("load", StopReason.SHUTDOWN, RuntimeError()).state
@@ -35,7 +42,7 @@ def stopped(step: str, reason: StopReason | None, error: BaseException) -> Outco
     """
     if reason in (StopReason.SHUTDOWN, StopReason.NOT_OURS, StopReason.CUT_OFF):
         return Outcome(ExecutionState.HANDED_BACK)
-    _, message, traceback = describe_exception(error)
+    _, message, traceback = describe_exception(error, redact)
     if reason is StopReason.TIMEOUT:
         told = "ran longer than its timeout and was stopped"
         failure = Failure(printable(step, STEP_LIMIT), FailureCode.JOB_TIMEOUT, told, traceback)

@@ -12,15 +12,18 @@ from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
-from headway.domain.execution import Execution
+from headway.domain.execution import Ended, Execution, Outcome
+from headway.domain.lease_time import LeaseTime
 from headway.domain.starting import Hands
-from headway.observe import Observer, told
+from headway.errors import DatabaseUnavailable
+from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry, StopReason
 from headway.runner.claims import Claims
 from headway.runner.completions import OnWritten
 from headway.runner.environment import env_of
 from headway.runner.offers import Offers
 from headway.runner.ownership import Ownership
+from headway.runner.recording import emit_dead_letters
 from headway.runner.runs import Runs
 from headway.runner.slots import Slots
 from headway.runner.state import RunnerEnv
@@ -30,6 +33,7 @@ from headway.runner.tasks import Once
 from headway.runner.threads import abandon_the_rest, happens, until_idle
 from headway.store.engine import TRANSIENT, Store
 from headway.store.executions import Owned
+from headway.store.hand_backs import Charge
 
 LAST_MOMENT = 1.0
 LOOK_PAUSE = 2.0
@@ -56,8 +60,9 @@ class WorkerPool:
         takes: Callable[[], Collection[str]] | None = None,
         on_half_stuck: Callable[[], None] = lambda: None,
         on_room: Callable[[], None] = lambda: None,
+        lease_time: LeaseTime | None = None,
     ) -> None:
-        self.cancellations = CancellationRegistry()
+        self.cancellations = CancellationRegistry(lease_time)
         self._store = store
         self._registry = registry
         self._settings = settings
@@ -75,6 +80,7 @@ class WorkerPool:
         self._loop = asyncio.new_event_loop()
         self._runs = Runs(self._loop, observer, self._leave)
         self._running = self._runs.running
+        self._unwritten: dict[int, Outcome] = {}
         self._tell_room = Once(self._loop, on_room)
         self._woken, self._drained = asyncio.Event(), asyncio.Event()
         self._stopping = False
@@ -184,6 +190,8 @@ class WorkerPool:
             call_store=self._call_store,
             on_finished=self._on_finished,
             on_written=self._whom_to_tell(),
+            on_unwritten=self._unwritten.__setitem__,
+            is_stopping=lambda: self._stopping,
         )
 
     async def _claim_and_start(self, env: RunnerEnv) -> None:
@@ -197,7 +205,7 @@ class WorkerPool:
             claimed = await self._call_store(self._claims.claim, env.owner, free, running)
             self._more_may_wait = len(claimed) == free
         except Exception as error:
-            self._observer.emit("loop.failed", loop="worker", error=told(error))
+            self._observer.loop_failed("worker", error)
         self._launch(env, key, claimed)
 
     def _launch(self, env: RunnerEnv, key: int, started: Collection[Execution]) -> None:
@@ -224,7 +232,7 @@ class WorkerPool:
             try:
                 await self._look()
             except Exception as error:  # a database that is away stops no run
-                self._observer.emit("loop.failed", loop="worker", error=told(error))
+                self._observer.loop_failed("worker", error)
 
     async def _look(self) -> None:
         """Ask what is owned; stop what is not, or is unwanted; hand back what is not known."""
@@ -258,9 +266,9 @@ class WorkerPool:
         try:
             owned = await self._call_store(self._claims.look, self._owners())
             await self._call_store(self._hand_back, owned)
-        except TRANSIENT as error:
+        except (*TRANSIENT, DatabaseUnavailable) as error:
             # Nobody to give them back to: they are found by their owner being gone.
-            self._observer.emit("loop.failed", loop="worker", error=told(error))
+            self._observer.loop_failed("worker", error)
         if left := await abandon_the_rest(LAST_MOMENT):
             self._observer.emit("worker.abandoned", count=left)
 
@@ -278,11 +286,29 @@ class WorkerPool:
         return {self._env.owner, *(one.owner for one in running if one.owner)}
 
     def _hand_back(self, owned: Sequence[Owned]) -> None:
-        handed_back = self._claims.hand_back(owned)
-        for one in handed_back:
-            self._observer.emit(f"execution.{one.state}", **one.told())
-        if handed_back:
+        """Give up what does not run here, but for what has: its end is to be written."""
+        unwritten = [one for one in owned if one.execution_id in self._unwritten]
+        charge = Charge(self._settings.max_crashes)
+        ended: list[Execution | Ended] = [
+            *self._claims.hand_back([one for one in owned if one not in unwritten], charge),
+            *(end for one in unwritten for end in self._end(one)),
+        ]
+        for end in ended:
+            self._observer.emit(f"execution.{end.state}", **end.told())
+        emit_dead_letters(self._observer, charge)
+        if ended:
             self._on_finished(True)
+
+    def _end(self, owned: Owned) -> Sequence[Ended]:
+        """Write an end that was refused before; run again, it might be refused for ever."""
+        outcome = self._unwritten[owned.execution_id]
+        try:
+            ended = self._claims.end(owned, outcome, self._settings.retry_policy)
+        except Exception as error:  # the next look tries again, until it is failed as stale
+            self._observer.loop_failed("worker", error)
+            return ()
+        del self._unwritten[owned.execution_id]
+        return ended
 
     async def _call_store(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await self._loop.run_in_executor(self._store_threads, function, *arguments)

@@ -7,6 +7,7 @@ from headway.domain.retry import RetryPolicy
 from headway.observe import Observer
 from headway.store import outcomes
 from headway.store.engine import TRANSIENT, Store
+from headway.store.hand_backs import Charge
 from headway.store.transaction import Transaction
 
 OnRecorded = Callable[[Sequence[Ended | Execution]], None]
@@ -27,10 +28,12 @@ class Recording:
         observer: Observer,
         backoff: RetryPolicy = outcomes.BACKOFF,
         on_recorded: OnRecorded = lambda recorded: None,
+        max_crashes: int = 3,
     ) -> None:
         self._store = store
         self._on_recorded = on_recorded
         self._backoff = backoff
+        self._max_crashes = max_crashes
         self._owner = owner
         self._observer = observer
         self._uncertain: set[int] = set()
@@ -38,9 +41,12 @@ class Recording:
     def __call__(self, ended: Mapping[int, Outcome]) -> set[int]:
         """Record all of *ended* that is still the owner's."""
         in_brief = not self._observer.wants(f"execution.{ExecutionState.COMPLETED}")
+        charge = Charge(self._max_crashes)
         try:
             with self._store.briefly() as tx:
-                written = outcomes.finish(tx, self._owner, ended, self._backoff, in_brief=in_brief)
+                written = outcomes.finish(
+                    tx, self._owner, ended, self._backoff, in_brief=in_brief, charge=charge
+                )
                 before = self._written_before(tx, ended, written)
         except TRANSIENT:
             self._uncertain |= ended.keys()
@@ -50,6 +56,7 @@ class Recording:
         for one in recorded:
             if one.state is not ExecutionState.COMPLETED or not in_brief:
                 self._observer.emit(f"execution.{one.state}", **one.told())
+        emit_dead_letters(self._observer, charge)
         self._on_recorded(recorded)
         return {one.id for one in recorded}
 
@@ -60,3 +67,9 @@ class Recording:
         if not missing:
             return []
         return outcomes.written_by(tx, self._owner, {key: ended[key] for key in missing})
+
+
+def emit_dead_letters(observer: Observer, charge: Charge) -> None:
+    """Emit an event for each manifest that was dead-lettered for being handed back too often."""
+    for one in charge.dead_lettered:
+        observer.emit("manifest.dead_lettered", external_id=one.external_id)

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from headway.domain.execution import Execution
-from headway.observe import Observer, told
+from headway.observe import Observer
 from headway.runner.in_turn import InTurn
+from headway.runner.outcome import failed
 from headway.runner.state import RunnerEnv
 from headway.runner.workflow import run_claimed
 from headway.workflow import FAILURES
@@ -50,7 +51,9 @@ class Runs:
             await run_claimed(execution, env)
             handed_in = True
         except FAILURES as error:
-            self._observer.emit("loop.failed", loop="worker", error=told(error))
+            self._observer.loop_failed("worker", error)
+            await env.record(execution.id, failed("RunWorkflow", error))
+            handed_in = True
         finally:
             if not handed_in:
                 self._leave([execution.id])

@@ -1,8 +1,9 @@
 """What the JobRunner's steps pass on, and what they may use."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headway.config import Settings
@@ -32,6 +33,9 @@ class RunnerEnv:
     settings: Settings
     on_queued: Callable[[], None]
     loop: asyncio.AbstractEventLoop | None = None
+    is_stopping: Callable[[], bool] = lambda: False
+    longest_wait: float = math.inf
+    beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class RunnerState(NamedTuple):

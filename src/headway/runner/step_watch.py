@@ -9,6 +9,7 @@ from headway.domain.execution import Execution, StepRun
 from headway.domain.text import printable
 from headway.runner.cancellation import Cancellation, StopReason
 from headway.runner.ownership import stop_reason
+from headway.runner.secrets import RunSecrets
 from headway.runner.state import RunnerEnv
 from headway.runner.stopwatch import Stopwatch
 from headway.store import executions
@@ -21,10 +22,13 @@ PROGRESS_NOTE_LIMIT = 500
 class StepWatch:
     """What happens around each step: it is recorded, and cancellation is looked for."""
 
-    def __init__(self, env: RunnerEnv, execution: Execution, handle: Cancellation) -> None:
+    def __init__(
+        self, env: RunnerEnv, execution: Execution, handle: Cancellation, secrets: RunSecrets
+    ) -> None:
         self.step = execution.workflow
         self.handle = handle
-        self.logger = _logger(execution.workflow)
+        self.secrets = secrets
+        self.logger = secrets.logger(_logger(execution.workflow))
         self.loop = env.loop
         self.handed_over: tuple[str, ...] = ()
         # Asked once for all that is told of one run: nobody is told of that without this.
@@ -44,6 +48,8 @@ class StepWatch:
         self._stopwatch.end()
         if self.handle.reason is None and not self._execution.was_claimed_with(step):
             await self._look_into_the_store(step)
+        if not self._stopwatch.steps:  # a run that has begun goes on while the database is away
+            self._env.cancellations.check_lease(self.handle, self._execution.owner)
         self.handle.refuse_if_requested(step)
         self._stopwatch.begin(step)
         if self.is_told:
@@ -69,7 +75,7 @@ class StepWatch:
 
     def report(self, fraction: float, note: str | None) -> None:
         """Pass progress on; called from user code, sync or async, so it must not wait."""
-        text = None if note is None else printable(note, PROGRESS_NOTE_LIMIT)
+        text = None if note is None else printable(self.secrets.text(note), PROGRESS_NOTE_LIMIT)
         self._env.report(self._execution.id, Progress(fraction, text))
 
     def hand_over(self, actions: tuple[str, ...]) -> None:

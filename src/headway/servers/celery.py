@@ -1,4 +1,4 @@
-"""Executions on Celery workers; needs the extra ``headway[celery]``."""
+"""Executions on Celery workers; needs the extra ``headway-scheduler[celery]``."""
 
 from typing import Any
 

@@ -5,9 +5,10 @@ Fenced by the parent's execution: a run that is no longer its owner's activates 
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import and_, exists, select, update
+from sqlalchemy import ColumnElement, Text, and_, cast, exists, func, select, text, update
 
 from headway.domain.execution import ExecutionState
 from headway.domain.manifest import WhenBusy
@@ -49,10 +50,17 @@ class Activation:
     max_attempts: int = 1
 
 
-def still_running(tx: Transaction, owner: str, execution_id: int) -> bool:
-    """Whether the parent's run is still *owner*'s; it stays so until this transaction ends."""
+def still_running(tx: Transaction, owner: str, execution_id: int) -> str | None:
+    """Hold the parent's run, which stays *owner*'s until this transaction ends; None if it is not.
+
+    Returns the id of the transaction, by which :func:`how_it_ended` finds out whether a commit
+    that was never answered was done. It is empty on SQLite, whose commits are always answered.
+    """
+    columns: list[ColumnElement[Any]] = [execution.c.id]
+    if tx.on_postgresql:
+        columns.append(cast(func.pg_current_xact_id(), Text))
     statement = (
-        select(execution.c.id)
+        select(*columns)
         .where(
             execution.c.id == execution_id,
             execution.c.owner == owner,
@@ -60,7 +68,27 @@ def still_running(tx: Transaction, owner: str, execution_id: int) -> bool:
         )
         .with_for_update(read=True)
     )
-    return tx.connection.execute(statement).first() is not None
+    row = tx.connection.execute(statement).first()
+    return None if row is None else "".join(row[1:])
+
+
+class Ending(StrEnum):
+    """How a transaction has ended, in PostgreSQL's own words."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    IN_PROGRESS = "in progress"
+
+
+ENDING = text("SELECT pg_xact_status(CAST(CAST(:id AS text) AS xid8))")
+
+
+def how_it_ended(tx: Transaction, transaction_id: str) -> Ending:
+    """How an earlier transaction has ended; one the database no longer knows was not committed."""
+    if not transaction_id:
+        return Ending.ABORTED
+    status = tx.connection.execute(ENDING, {"id": transaction_id}).scalar()
+    return Ending(status or Ending.ABORTED)
 
 
 def find_children(

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, insert, text
-from sqlalchemy.exc import DBAPIError
 
 from headway.errors import CreatedMeanwhile
 from headway.store.tables import dependency, manifest, manifest_state
@@ -150,8 +149,8 @@ def _copy(tx: Transaction, table: Table, columns: Iterable[str], lines: Iterable
     except refused as error:
         if getattr(error, "sqlstate", None) == UNIQUE_VIOLATION:
             raise CreatedMeanwhile from error
-        # COPY goes past SQLAlchemy; whoever waits for its errors must not have to know that.
-        raise DBAPIError.instance(statement, None, error, refused) from error
+        # COPY bypasses SQLAlchemy, but its errors mean the same as those of other statements.
+        tx.connection._handle_dbapi_exception(error, statement, None, None, None)
 
 
 def _copy_statement(table: Table, columns: Iterable[str]) -> str:

@@ -43,6 +43,9 @@ _WRITTEN = {name: f"gone.{name}" for name in _KEPT} | {
     "finished_at": "CAST(:now AS timestamptz)",
     "output": "given.output",
     "steps": "coalesce(given.steps, gone.steps)",
+    # An outcome without steps leaves the last one where readers of the steps still find it.
+    "running_step": "CASE WHEN given.steps IS NULL THEN gone.running_step END",
+    "step_started_at": "CASE WHEN given.steps IS NULL THEN gone.step_started_at END",
 }
 
 _LIVE, _OLD = execution.name, execution_history.name

@@ -2,13 +2,18 @@
 
 import sqlite3
 import time
+from functools import partial
 from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.dialects.postgresql.base import PGReadOnlyConnectionCharacteristic
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.util import LRUCache
 
+from headway.store.database_file import DatabaseFile
 from headway.store.ended_sessions import take_for_an_outage
+from headway.store.odd_moments import read_odd_moments
 from headway.store.poolers import note_poolers
 from headway.store.taking_turns import PATIENCE, take_turns
 
@@ -37,6 +42,18 @@ class Compiled(LRUCache[Any, Any]):
         super().__setitem__(key[1:], compiled)
 
 
+class ReadOnlyForOnce(PGReadOnlyConnectionCharacteristic):
+    """``postgresql_readonly``, after which a connection is as the server wants it to be again.
+
+    SQLAlchemy would leave it at False, by which the driver begins each later transaction READ
+    WRITE: a standby refuses that, and ``default_transaction_read_only`` would be overruled.
+    """
+
+    def reset_characteristic(self, dialect: Dialect, dbapi_conn: DBAPIConnection) -> None:
+        """Leave it to the server whether the next transaction may write."""
+        dialect.set_readonly(dbapi_conn, None)  # type: ignore[attr-defined]
+
+
 ON_POSTGRESQL = {"compiled_cache": Compiled(1000)}
 ON_SQLITE = {"compiled_cache": Compiled(1000)}
 
@@ -47,11 +64,17 @@ def postgresql_engine(url: URL, connections: int) -> Engine:
         url,
         pool_size=connections,
         max_overflow=0,
+        hide_parameters=True,  # inputs may hold secrets, and an error would quote them
         connect_args=CONNECT_ARGUMENTS,
         execution_options=ON_POSTGRESQL,
     )
+    dialect: Any = engine.dialect
+    dialect.connection_characteristics = dialect.connection_characteristics.union(
+        {"postgresql_readonly": ReadOnlyForOnce()}
+    )
     take_for_an_outage(engine)
     note_poolers(engine)
+    read_odd_moments(engine)
     return engine
 
 
@@ -62,13 +85,14 @@ def listening_engine(url: URL) -> Engine:
     return engine
 
 
-def sqlite_engine(url: URL, *, writing: bool, durable: bool) -> Engine:
-    """One connection that writes, or some that only read."""
+def sqlite_engine(url: URL, file: DatabaseFile, *, writing: bool, durable: bool) -> Engine:
+    """One connection that writes, or some that only read, as long as *file* is in its place."""
     engine = create_engine(
         url,
         poolclass=QueuePool,
         pool_size=1 if writing else 4,
         max_overflow=0,
+        hide_parameters=True,
         connect_args={"timeout": PATIENCE, "check_same_thread": False, "isolation_level": None},
         execution_options=ON_SQLITE,
     )
@@ -80,12 +104,24 @@ def sqlite_engine(url: URL, *, writing: bool, durable: bool) -> Engine:
         connection.execute("PRAGMA foreign_keys = ON")
         if not writing:
             connection.execute("PRAGMA query_only = ON")
+        file.opened()
 
+    event.listen(engine, "do_connect", partial(_connect, file))
+    event.listen(engine, "close", lambda connection, record: file.closed())
     if writing:
-        take_turns(engine, url.database or "")
+        take_turns(engine, url.database or "", file.check)
     else:
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        event.listen(engine, "begin", partial(_begin_reading, file))
     return engine
+
+
+def _connect(file: DatabaseFile, dialect: Any, _record: Any, arguments: Any, named: Any) -> Any:
+    return file.connect(lambda: dialect.connect(*arguments, **named))
+
+
+def _begin_reading(file: DatabaseFile, connection: Connection) -> None:
+    file.check_briefly()
+    connection.exec_driver_sql("BEGIN")
 
 
 def _write_ahead(connection: Any) -> None:

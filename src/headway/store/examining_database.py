@@ -54,6 +54,11 @@ NO_VACUUM = text(
     " WHERE relnamespace = current_schema()::regnamespace AND relname LIKE 'headway\\_%'"
     " AND reloptions::text LIKE '%autovacuum_enabled=false%'"
 )
+READ_ONLY = text(
+    "SELECT 'the server is a standby' AS reason WHERE pg_is_in_recovery() UNION ALL"
+    " SELECT 'default_transaction_read_only is on'"
+    " WHERE current_setting('default_transaction_read_only') = 'on'"
+)
 PRIVILEGES = text("SELECT rolname FROM pg_roles WHERE rolname = current_user AND rolsuper")
 CLOCK = text("SELECT clock_timestamp()")
 INVALID = text(
@@ -115,6 +120,11 @@ def unsafe_settings(tx: Transaction) -> list[str]:
         return [f"{row.name} = {row.setting}" for row in _rows(tx, UNSAFE)]
     found = tx.connection.execute(text("PRAGMA synchronous")).scalar_one()
     return [] if found >= 2 else [f"PRAGMA synchronous = {found}"]
+
+
+def read_only(tx: Transaction) -> list[str]:
+    """Why PostgreSQL takes no writes, if it takes none."""
+    return [str(row.reason) for row in _rows(tx, READ_ONLY)]
 
 
 def superuser(tx: Transaction) -> list[str]:

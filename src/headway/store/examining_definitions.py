@@ -19,8 +19,8 @@ from sqlalchemy import (
 
 from headway.domain.graph import on_cycles
 from headway.store import resolution
+from headway.store.dead_letters import AWAITING
 from headway.store.edges import all_edges
-from headway.store.resolution import AWAITING
 from headway.store.retention import is_kept
 from headway.store.tables import (
     dead_letter,

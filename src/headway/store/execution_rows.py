@@ -13,6 +13,9 @@ def to_execution(row: Row[Any]) -> Execution:
     """A row of the live table, the history or the view over both, as the domain's value."""
     values = row._mapping
     failed = values.get("failure_type")
+    state = ExecutionState(row.state)
+    # Rows written by earlier versions keep the last step of an execution that has ended.
+    ended = state.terminal
     return Execution(
         id=row.id,
         entry_id=row.entry_id,
@@ -25,15 +28,15 @@ def to_execution(row: Row[Any]) -> Execution:
         priority=row.priority,
         attempt=row.attempt,
         crashes=row.crashes,
-        state=ExecutionState(row.state),
+        state=state,
         scheduled_for=row.scheduled_for,
         dispatched_at=row.dispatched_at,
         started_at=row.started_at,
         finished_at=values.get("finished_at"),
         owner=row.owner,
         cancel_requested=bool(row.cancel_requested),
-        running_step=row.running_step,
-        step_started_at=row.step_started_at,
+        running_step=None if ended else row.running_step,
+        step_started_at=None if ended else row.step_started_at,
         progress=row.progress,
         progress_note=row.progress_note,
         failure=_failure(values) if failed else None,
@@ -89,6 +92,8 @@ def ended_as(live: Execution, outcome: Outcome, key: int, finished_at: datetime)
         id=key,
         state=outcome.state,
         finished_at=finished_at,
+        running_step=None,
+        step_started_at=None,
         failure=outcome.failure,
         output=outcome.output,
     )

@@ -29,6 +29,7 @@ IS_LOCAL = execution.c.task_server == word(LOCAL)
 
 Steps = Mapping[str, str]
 NOTHING_LIVES = 2**63 - 1  # greater than any id
+LONGEST_TIMEOUT = 100 * 366 * 24 * 3600  # seconds
 
 
 def count_active(tx: Transaction, excluded: Collection[str], live_from: int = 0) -> Active:
@@ -136,7 +137,14 @@ def start(
 
 
 def _first_step(first_steps: Steps | None) -> Any:
-    return case(dict(first_steps), value=execution.c.workflow, else_=None) if first_steps else None
+    """The step on record from the claim on: none after a crash, where the worker notes it itself.
+
+    So the orphan sweep knows of each such run whether it had begun (decision 009).
+    """
+    if not first_steps:
+        return None
+    named = case(dict(first_steps), value=execution.c.workflow, else_=None)
+    return case((execution.c.crashes == 0, named), else_=None)
 
 
 def note_step(
@@ -249,7 +257,7 @@ def running(tx: Transaction) -> list[Running]:
             row.id,
             row.manifest_id,
             row.started_at,
-            None if row.timeout_seconds is None else timedelta(seconds=row.timeout_seconds),
+            _timeout(row.timeout_seconds),
             row.cancel_requested,
         )
         for row in tx.connection.execute(statement)
@@ -261,8 +269,12 @@ def timeout_of(tx: Transaction, execution_id: int) -> timedelta | None:
     own = select(manifest.c.timeout_seconds).where(
         manifest.c.id == execution.c.manifest_id, execution.c.id == execution_id
     )
-    seconds = tx.connection.execute(own).scalar()
-    return None if seconds is None else timedelta(seconds=seconds)
+    return _timeout(tx.connection.execute(own).scalar())
+
+
+def _timeout(seconds: int | None) -> timedelta | None:
+    """A stored timeout, but no longer than moments and other spans can be added to."""
+    return None if seconds is None else timedelta(seconds=min(seconds, LONGEST_TIMEOUT))
 
 
 def request_cancel(

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from headway.domain.dead_letter import DeadLetterStatus
-from headway.domain.entry_gates import NAMED_HOLDERS, Standing
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.entry_gates import NAMED_HOLDERS, Refusal, Standing
+from headway.domain.execution import Execution, ExecutionState, FailureCode
 from headway.domain.routing import Share
 from headway.domain.work_queue import EntryStatus
 from headway.store.eligibility import (
@@ -86,11 +86,25 @@ def standing_of(tx: Transaction, entry_id: int, taken: Sequence[Share] | None) -
         manifest_group, manifest_group.c.id == entry.c.group_id
     )
     columns = (condition.label(f"gate_{place}") for place, condition in enumerate(asked.values()))
-    statement = select(entry.c.status, entry.c.attempts, *columns).select_from(joined)
+    statement = select(
+        entry.c.status, entry.c.attempts, entry.c.dispatch_attempts, *columns
+    ).select_from(joined)
     found = tx.connection.execute(statement.where(entry.c.id == entry_id)).one()
-    answers = {name: bool(found[2 + place]) for place, name in enumerate(asked)}
+    answers = {name: bool(found[3 + place]) for place, name in enumerate(asked)}
     held = found.status == EntryStatus.HELD
-    return Standing(to_entry(row), answers, row.scheduled_at, found.attempts, held)
+    refusal = _refusal_of(tx, entry_id, found.dispatch_attempts)
+    return Standing(to_entry(row), answers, row.scheduled_at, found.attempts, held, refusal)
+
+
+def _refusal_of(tx: Transaction, entry_id: int, refusals: int) -> Refusal | None:
+    """The last refusal of an entry that task servers refused so many times."""
+    if not refusals:
+        return None
+    last = last_execution_of(tx, entry_id)
+    failure = None if last is None else last.failure
+    if last is None or failure is None or failure.type != FailureCode.REFUSED:
+        return None
+    return Refusal(last.task_server, refusals, failure.message)
 
 
 def ended_entry(tx: Transaction, entry_id: int) -> Ended | None:

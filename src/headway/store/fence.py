@@ -1,12 +1,15 @@
 """Refusing what comes too late: a conditional write next to the user's own."""
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import URL, Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from headway.domain.text import shown
-from headway.errors import DefinitionError, TooLate
+from headway.errors import DefinitionError, SchemaError, TooLate
+from headway.store.database_errors import misses_table, worded_for_callers
 from headway.store.joining import own_connection
 
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?", re.ASCII)
@@ -32,6 +35,29 @@ def fence(connection: Any, name: str, token: int, *, table: str = "fence") -> No
     if not _TABLE.fullmatch(table):
         raise DefinitionError(f"table = {shown(table)}: must be a plain name; for example 'fence'")
     joined = own_connection(connection)
+    with worded_for_callers(_Callers(joined.engine.url)):
+        try:
+            _raise_token(joined, name, token, table)
+        except DBAPIError as error:
+            if not misses_table(error):
+                raise
+            raise DefinitionError(
+                f"table = {shown(table)}: the database has no such table; create it: CREATE TABLE "
+                f"{table} (name TEXT PRIMARY KEY, token BIGINT NOT NULL)"
+            ) from error
+
+
+@dataclass(frozen=True)
+class _Callers:
+    """A caller's own database, which need not have headway's tables."""
+
+    url: URL
+
+    def schema_error(self) -> SchemaError | None:
+        return None
+
+
+def _raise_token(joined: Connection, name: str, token: int, table: str) -> None:
     values = {"name": name, "token": token}
     raised = (
         f"INSERT INTO {table} AS held (name, token) VALUES (:name, :token) "

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from headway.domain.execution import ExecutionState
 from headway.domain.routing import LOCAL
 from headway.store.edges import parents_seen
-from headway.store.eligibility import QUEUED
+from headway.store.eligibility import QUEUED, in_order
 from headway.store.tables import execution, manifest, manifest_group, work_queue
 from headway.store.transaction import (
     Draft,
@@ -117,11 +117,15 @@ def _folded(
     *,
     of_manifests: bool,
 ) -> Any:
-    """The entries *taken* are written as executions, in the order of their ids."""
+    """The entries *taken* are written as executions, in the order of dispatch.
+
+    Their ids rise in that order, and with it the order in which workers and task servers get them.
+    """
     row = {name: taken.c[FOLDED[name]] for name in FOLDED}
     row |= {"attempt": taken.c.attempts + 1, "dispatched_at": draft.now, **beginning}
-    source = taken
+    source, order = taken, list(in_order(taken))
     if of_manifests:
+        order.insert(0, func.coalesce(manifest_group.c.priority, 0).desc())
         source = taken.outerjoin(manifest, manifest.c.id == taken.c.manifest_id)
         source = source.outerjoin(manifest_group, manifest_group.c.id == taken.c.group_id)
         row["parents_seen"] = parents_seen(draft, taken.c.manifest_id)
@@ -129,7 +133,7 @@ def _folded(
         row["single_flight"] = func.coalesce(not_(manifest.c.allow_overlap), true())
     else:
         row["single_flight"] = true()
-    created: Select[Any] = select(*row.values()).select_from(source).order_by(taken.c.id)
+    created: Select[Any] = select(*row.values()).select_from(source).order_by(*order)
     return (
         insert(execution)
         .from_select(list(row), created)

@@ -7,18 +7,17 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, exists, func, literal, select
 
-from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import ExecutionState
+from headway.store.dead_letters import waits
 from headway.store.eligibility import delayed, queued, ready
 from headway.store.tables import (
-    dead_letter,
     execution,
     manifest,
     manifest_group,
     server,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, word
+from headway.store.transaction import Transaction, among
 
 # A count that reaches it says "as many at least": nobody needs to know it better than that, and
 # who asks every few seconds must not read a million rows.
@@ -52,7 +51,7 @@ def read_gauges(tx: Transaction, groups: int) -> Gauges:
         delayed=_counted(tx, and_(queued(work_queue), delayed(work_queue))),
         pending=live.total() - running.total(),
         running=running.total(),
-        dead_letters=_counted(tx, dead_letter.c.status == word(AWAITING)),
+        dead_letters=_counted(tx, waits()),
         servers=servers,
         slots=slots,
         waiting_seconds=max(0.0, (tx.now - oldest).total_seconds()) if oldest else 0.0,
@@ -61,7 +60,6 @@ def read_gauges(tx: Transaction, groups: int) -> Gauges:
 
 
 RUNNING = ExecutionState.IN_PROGRESS
-AWAITING = DeadLetterStatus.AWAITING_INTERVENTION
 
 
 def _counted(tx: Transaction, condition: ColumnElement[bool]) -> int:

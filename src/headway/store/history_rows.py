@@ -14,7 +14,7 @@ from headway.domain.execution import (
 from headway.store.execution_ids import reserve_unused
 from headway.store.execution_rows import ended_as, to_execution
 from headway.store.rows import insert_rows
-from headway.store.step_rows import steps_to_json
+from headway.store.step_rows import steps_of, steps_to_json
 from headway.store.tables import execution_history
 from headway.store.transaction import Transaction, insert_or_ignore
 
@@ -58,7 +58,17 @@ def _history_row(tx: Transaction, row: Any, outcome: Outcome) -> dict[str, Any]:
         "failure_message": failure.message if failure else None,
         "failure_traceback": failure.traceback if failure else None,
         "output": outcome.output,
-        "steps": row.steps if outcome.steps is None else steps_to_json(outcome.steps),
         "final": failure is not None and failure.final,
         "retry_at": _retry_at(tx, failure),
+        **_steps(row, outcome),
     }
+
+
+def _steps(row: Any, outcome: Outcome) -> dict[str, Any]:
+    """The steps that ran, and no running step."""
+    steps = outcome.steps
+    if steps is None and outcome.state is not ExecutionState.COMPLETED and row.running_step:
+        steps = steps_of(row)  # ended by another process, which knows only what was noted
+    if steps is None:
+        return {}  # a completed run always reports its steps; without them, as in completing.py
+    return {"steps": steps_to_json(steps), "running_step": None, "step_started_at": None}

@@ -1,12 +1,14 @@
 """Connections that callers bring along, to have headway write in their own transaction."""
 
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import URL, Connection
 from sqlalchemy.exc import OperationalError
 
 from headway.domain.text import shown
-from headway.errors import DefinitionError
+from headway.errors import DatabaseUnavailable, DefinitionError
+from headway.store.urls import shown as shown_url
 
 
 def own_connection(given: Any) -> Connection:
@@ -21,6 +23,24 @@ def own_connection(given: Any) -> Connection:
         "example of an async one: await session.run_sync(lambda own: hw.trigger('load', "
         "connection=own))"
     )
+
+
+def check_same_database(own: URL, connection: Any) -> None:
+    """Raise :class:`DatabaseUnavailable` unless a caller's *connection* leads to the database
+    *own*, that of a sandbox."""
+    other = own_connection(connection).engine.url
+    if _place(own) != _place(other):
+        raise DatabaseUnavailable(
+            f"connection: leads to {shown_url(other)}, but inside the sandbox headway's database "
+            f"is {shown_url(own)}; open the sandbox on yours: Sandbox(hw, database_url=...)"
+        )
+
+
+def _place(url: URL) -> tuple[object, ...]:
+    """The file or the server's database, whatever the driver and its options."""
+    if url.get_backend_name() == "sqlite":
+        return (Path(str(url.database)).resolve(),)
+    return (url.get_backend_name(), url.query.get("host", url.host), url.port, url.database)
 
 
 def begin_writing(connection: Connection) -> None:

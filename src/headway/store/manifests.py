@@ -69,6 +69,15 @@ def due_candidates(tx: Transaction, limit: int) -> list[int]:
     return list(tx.connection.execute(locked).scalars())
 
 
+def candidates_seen(tx: Transaction, limit: int) -> list[int]:
+    """What :func:`due_candidates` would return now, without locking anything."""
+    longest = _first(tx, limit + 1, manifest_state.c.wake_at, manifest_state.c.manifest_id)
+    ids = sorted(row.manifest_id for row in tx.connection.execute(longest))
+    if len(ids) <= limit:
+        return ids
+    return sorted(row.manifest_id for row in tx.connection.execute(_fairly(tx, limit)))
+
+
 def _fairly(tx: Transaction, limit: int) -> Select[tuple[int]]:
     waiting = _waiting(tx, limit * LOOKED_AT)
     place = (waiting.c.place, waiting.c.wake_at, waiting.c.manifest_id)

@@ -5,47 +5,24 @@ Each file is one transaction under a lock, recorded in ``headway_schema_version`
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.resources import files
 
-from sqlalchemy import Connection, func, insert, inspect, select
+from sqlalchemy import Connection, insert
 
 from headway.domain.progress import Progress, unseen
-from headway.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
+from headway.errors import SchemaTooNew
+from headway.store.durability import check_writable
 from headway.store.engine import Store
 from headway.store.locks import Lock
+from headway.store.schema_versions import Migration as Migration
+from headway.store.schema_versions import check_names, misfit, version_of
+from headway.store.schema_versions import migrations_for as migrations_for
 from headway.store.tables import schema_version
 from headway.store.transaction import Transaction
 
 
-@dataclass(frozen=True)
-class Migration:
-    """One numbered step of the schema, for one kind of database."""
-
-    version: int
-    name: str
-    sql: str
-
-
-def migrations_for(dialect: str) -> tuple[Migration, ...]:
-    """Every migration shipped with this version, in order.
-
-    >>> [migration.version for migration in migrations_for("sqlite")][:1]
-    [1]
-    """
-    folder = files("headway.store").joinpath("migrations", dialect)
-    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
-    return tuple(
-        Migration(int(name[:4]), name[5:-4], folder.joinpath(name).read_text("utf-8"))
-        for name in found
-    )
-
-
 def current_version(tx: Transaction) -> int:
     """The version the database is at; 0 if it has no headway tables."""
-    if not inspect(tx.connection).has_table(schema_version.name):
-        return 0
-    return tx.connection.execute(select(func.max(schema_version.c.version))).scalar_one() or 0
+    return version_of(tx.connection)
 
 
 def needed_version(store: Store) -> int:
@@ -55,15 +32,12 @@ def needed_version(store: Store) -> int:
 
 def check_schema(store: Store) -> None:
     """Raise unless the database is exactly at the version this code works with."""
-    needed = needed_version(store)
+    known = migrations_for(store.url.get_backend_name())
     with store.reading() as tx:
         found = current_version(tx)
-    if found == 0:
-        raise SchemaMissing
-    if found < needed:
-        raise SchemaOutdated(found, needed)
-    if found > needed:
-        raise SchemaTooNew(found, needed)
+        check_names(tx.connection, known)
+    if error := misfit(found, known):
+        raise error
 
 
 def migrate(store: Store, progress: Progress = unseen) -> list[Migration]:
@@ -72,6 +46,7 @@ def migrate(store: Store, progress: Progress = unseen) -> list[Migration]:
     newest = known[-1].version
     with store.reading() as tx:  # mostly nothing is missing, and then nobody is kept waiting
         found = _known_version(tx, newest)
+        check_names(tx.connection, known)
     missing = [migration for migration in known if migration.version > found]
     applied: list[Migration] = []
     for number, migration in enumerate(missing, 1):
@@ -81,12 +56,15 @@ def migrate(store: Store, progress: Progress = unseen) -> list[Migration]:
     return applied
 
 
-def prepare(store: Store) -> None:
-    """Make sure the schema fits; the embedded database is migrated on the way."""
+def prepare(store: Store, *, to_write: bool = True) -> None:
+    """Make sure the schema fits, and PostgreSQL takes writes if they are needed; the embedded
+    database is migrated on the way."""
     store.check()
     if not store.on_postgresql:
         migrate(store)
     check_schema(store)
+    if to_write:
+        check_writable(store)
 
 
 def _apply_unless_applied(store: Store, migration: Migration, newest: int) -> bool:

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import and_, delete, exists, func, insert, select, update
 
+from headway.domain.execution import Execution
+from headway.domain.retry import RetryPolicy
 from headway.store import outcomes
 from headway.store.executions import PENDING
 from headway.store.tables import execution, outbox
@@ -82,8 +84,10 @@ def let_go(tx: Transaction, letters: Iterable[Letter]) -> None:
     _put_off(tx, [one.execution_id for one in letters], tx.now)
 
 
-def recall(tx: Transaction, task_server: str, workflows: Collection[str]) -> int:
+def recall(tx: Transaction, task_server: str, workflows: Collection[str], reason: str) -> int:
     """Queue again what this server was never told of; nothing is charged. Returns how many.
+
+    The *reason* for which the server does not answer is on record with each execution.
 
     In the queue limits, priorities and cancellation reach it, and it takes no slot from others.
     """
@@ -94,9 +98,26 @@ def recall(tx: Transaction, task_server: str, workflows: Collection[str]) -> int
     if not ids:
         return 0
     chosen = and_(among(tx, execution.c.id, ids), among(tx, execution.c.workflow, workflows))
-    recalled = [one.id for one in outcomes.recall(tx, chosen)]
+    sentence = f"task server {task_server!r} does not answer: {reason}"
+    recalled = [one.id for one in outcomes.recall(tx, chosen, sentence)]
     tx.connection.execute(delete(outbox).where(among(tx, outbox.c.execution_id, recalled)))
     return len(recalled)
+
+
+def take_back(
+    tx: Transaction,
+    execution_id: int,
+    attempts: int,
+    reason: str,
+    backoff: RetryPolicy,
+    patience: timedelta,
+) -> list[Execution]:
+    """Queue an execution again, a little later, whose server answers but did not take it.
+
+    After so many *attempts*, and when the *patience* is over, its entry fails with the *reason*.
+    """
+    tx.connection.execute(delete(outbox).where(outbox.c.execution_id == execution_id))
+    return outcomes.take_back(tx, [execution_id], attempts, reason, backoff, patience)
 
 
 def drop_claimed(tx: Transaction, limit: int) -> int:

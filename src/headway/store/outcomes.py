@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, exists, or_, select
 
 from headway.domain.attempts import Next, what_is_next
-from headway.domain.dead_letter import crash_reason
+from headway.domain.dead_letter import crash_reason, hand_back_reason
 from headway.domain.execution import (
     Ended,
     Execution,
@@ -33,6 +33,7 @@ from headway.store.delays import put_off
 from headway.store.edges import consume
 from headway.store.execution_rows import to_execution
 from headway.store.executions import IN_PROGRESS, IS_LOCAL, PENDING
+from headway.store.hand_backs import Charge, charged
 from headway.store.history_rows import write_history
 from headway.store.live import may_live
 from headway.store.settling import settle_ended
@@ -57,17 +58,20 @@ def finish(
     backoff: RetryPolicy = BACKOFF,
     *,
     in_brief: bool = False,
+    charge: Charge | None = None,
 ) -> list[Ended]:
     """Record how *owner*'s executions ended; returns those that were still *owner*'s, *in_brief* of
-    one that completed and has no manifest nothing but that."""
+    one that completed and has no manifest nothing but that.
+
+    With a *charge*, a run that is handed back too often counts as one that lost its worker."""
     completed = _complete(tx, owner, outcomes, in_brief) if tx.on_postgresql else []
     done = {one.id for one in completed}
     others = {key: outcomes[key] for key in outcomes if key not in done}
     if not others:
         return completed
     mine = and_(among(tx, execution.c.id, others), IN_PROGRESS, execution.c.owner == owner)
-    ended = [one.ended(tx.now) for one in _end(tx, mine, lambda row: others[row.id], backoff)]
-    return sorted(completed + ended, key=lambda one: one.id)
+    ended = _end_charged(tx, mine, lambda row: others[row.id], backoff, charge)
+    return sorted(completed + [one.ended(tx.now) for one in ended], key=lambda one: one.id)
 
 
 def _complete(
@@ -98,10 +102,15 @@ def _lock(tx: Transaction, execution_ids: Iterable[int]) -> None:
     tx.connection.execute(chosen.order_by(execution.c.id).with_for_update())
 
 
-def hand_back(tx: Transaction, owner: str, execution_ids: Iterable[int]) -> list[Execution]:
-    """Give *owner*'s executions up unfinished; their entries are queued again, uncharged."""
+def hand_back(
+    tx: Transaction, owner: str, execution_ids: Iterable[int], charge: Charge | None = None
+) -> list[Execution]:
+    """Give *owner*'s executions up unfinished; their entries are queued again, uncharged.
+
+    With a *charge*, a run that is handed back too often counts as one that lost its worker.
+    """
     mine = and_(among(tx, execution.c.id, execution_ids), IN_PROGRESS, execution.c.owner == owner)
-    return _end(tx, mine, lambda row: Outcome(ExecutionState.HANDED_BACK))
+    return _end_charged(tx, mine, lambda row: Outcome(ExecutionState.HANDED_BACK), BACKOFF, charge)
 
 
 def take_back(
@@ -114,10 +123,10 @@ def take_back(
 ) -> list[Execution]:
     """Queue the entries of pending executions again, a little later: their server refused them.
 
-    An execution whose entry was refused *max_dispatch_attempts* times, and that for as long as the
-    *patience*, fails with the *reason*.
+    The *reason* is on record with each execution. One whose entry was refused
+    *max_dispatch_attempts* times, and that for as long as the *patience*, fails with it.
     """
-    failure = Failure("DispatchJobs", FailureCode.REFUSED, printable(reason, REASON_LIMIT))
+    failure = _refusal(reason)
 
     refused: dict[int, list[int]] = {}
 
@@ -126,7 +135,7 @@ def take_back(
         if is_hopeless(refusals, max_dispatch_attempts, patience):
             return Outcome(ExecutionState.FAILED, failure)
         refused.setdefault(refusals, []).append(row.entry_id)
-        return Outcome(ExecutionState.HANDED_BACK)
+        return Outcome(ExecutionState.HANDED_BACK, failure)
 
     pending = and_(among(tx, execution.c.id, execution_ids), PENDING)
     taken = _end(tx, pending, outcome_of, backoff)
@@ -135,9 +144,14 @@ def take_back(
     return taken
 
 
-def recall(tx: Transaction, chosen: ColumnElement[bool]) -> list[Execution]:
-    """Queue the entries of *chosen* again that are pending: nobody was told of them."""
-    return _end(tx, and_(PENDING, chosen), lambda row: Outcome(ExecutionState.HANDED_BACK))
+def recall(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> list[Execution]:
+    """Queue the entries of *chosen* again that are pending; the *reason* is on record with them."""
+    outcome = Outcome(ExecutionState.HANDED_BACK, _refusal(reason))
+    return _end(tx, and_(PENDING, chosen), lambda row: outcome)
+
+
+def _refusal(reason: str) -> Failure:
+    return Failure("DispatchJobs", FailureCode.REFUSED, printable(reason, REASON_LIMIT))
 
 
 def cancel_pending(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> list[Execution]:
@@ -193,7 +207,8 @@ def fail_stale_in_progress(
 def end_orphans(
     tx: Transaction, max_crashes: int, backoff: RetryPolicy = BACKOFF
 ) -> tuple[list[Execution], list[Execution]]:
-    """End every run whose owner is buried; their entries are queued again, their crashes counted.
+    """End every run whose owner is buried; their entries are queued again, and counted as crashes
+    unless they are known not to have begun.
 
     One that has crashed *max_crashes* times is not queued again, and its manifest is dead-lettered.
     Returns all that were ended, and the last run of each manifest dead-lettered. A server's id
@@ -201,21 +216,34 @@ def end_orphans(
     """
     orphaned = and_(IN_PROGRESS, ~exists().where(server.c.id == execution.c.owner), may_live(tx))
     ended = _end(tx, orphaned, _orphaned, backoff, max_crashes=max_crashes, wait=False)
+    return ended, _dead_letter(tx, ended, max_crashes, crash_reason)
+
+
+def _dead_letter(
+    tx: Transaction, ended: Sequence[Execution], max_crashes: int, reason: Callable[[int], str]
+) -> list[Execution]:
+    """Dead-letter the manifests of runs that had no crash left; returns the last run of each."""
     hopeless = {
         one.manifest_id: one
         for one in ended
         if one.lost and one.manifest_id and crashed_too_often(one.crashes, max_crashes)
     }
     letters = [
-        NewDeadLetter(key, crash_reason(one.crashes + 1), one.crashes + 1)
+        NewDeadLetter(key, reason(one.crashes + 1), one.crashes + 1)
         for key, one in hopeless.items()
     ]
-    return ended, [hopeless[key] for key in dead_letters.create(tx, letters)]
+    return [hopeless[key] for key in dead_letters.create(tx, letters)]
 
 
 def _orphaned(row: Any) -> Outcome:
-    """What somebody wanted stopped is over; all else was interrupted and is done again."""
+    """What somebody wanted stopped is over; all else was interrupted and is done again.
+
+    A run that is known not to have begun did not take its worker along, and is charged nothing.
+    That is known only after a first crash: see ``executions.start``.
+    """
     step = row.running_step or row.workflow
+    if not row.cancel_requested and row.crashes and row.running_step is None:
+        return Outcome(ExecutionState.HANDED_BACK)
     if not row.cancel_requested:
         failure = Failure(step, FailureCode.WORKER_LOST, f"its worker {row.owner} is gone")
     elif row.cancel_reason == TIMEOUT:
@@ -243,6 +271,21 @@ def _says(one: Execution, outcome: Outcome) -> bool:
     return one.state in (outcome.state, ExecutionState.CANCELLED) and kinds[0] == kinds[1]
 
 
+def _end_charged(
+    tx: Transaction,
+    chosen: ColumnElement[bool],
+    outcome_of: Callable[[Any], Outcome],
+    backoff: RetryPolicy,
+    charge: Charge | None,
+) -> list[Execution]:
+    if charge is None:
+        return _end(tx, chosen, outcome_of, backoff)
+    crashes = charge.max_crashes
+    ended = _end(tx, chosen, outcome_of, backoff, max_crashes=crashes, charges=True)
+    charge.dead_lettered += _dead_letter(tx, ended, crashes, hand_back_reason)
+    return ended
+
+
 def _end(
     tx: Transaction,
     chosen: ColumnElement[bool],
@@ -250,6 +293,7 @@ def _end(
     backoff: RetryPolicy = BACKOFF,
     *,
     max_crashes: int | None = None,
+    charges: bool = False,
     wait: bool = True,
 ) -> list[Execution]:
     # The reapers do not wait: the manager may hold the state whoever is finishing needs next.
@@ -259,6 +303,8 @@ def _end(
     if not rows:
         return []
     outcomes = [(row, _heeding_a_cancellation(row, outcome_of(row))) for row in rows]
+    if charges:
+        outcomes = charged(tx, outcomes)
     ended = write_history(tx, outcomes)
     how = (outcome for _, outcome in outcomes)
     pause_states.leave_after_runs(tx, zip(ended, how, strict=True))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select, update
 
 from headway.domain.declaration import Declaration
+from headway.store import dead_letters
 from headway.store.bulk import streamed
 from headway.store.edges import children_of
 from headway.store.tables import dependency, manifest
@@ -42,7 +43,8 @@ def owned_by(tx: Transaction, wanted: Declaration, batch: str | None = None) -> 
 
 
 def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER_DECLARED) -> None:
-    """Take manifests out of service: their entries end, their children wait for them no more."""
+    """Take manifests out of service: their entries end, their dead letters are resolved with the
+    *reason*, their children wait for them no more."""
     if not manifest_ids:
         return
     # By name, for no edge leads from the removed to their children afterwards.
@@ -50,6 +52,8 @@ def remove(tx: Transaction, manifest_ids: Sequence[int], reason: str = NO_LONGER
     tx.connection.execute(
         update(manifest).where(among(tx, manifest.c.id, manifest_ids)).values(removed_at=tx.now)
     )
+    # Letters before entries, in the order in which resolving a letter locks them.
+    dead_letters.resolve_of_removed(tx, manifest_ids, reason)
     cancel_queued(tx, manifest_ids, reason)
     tx.connection.execute(delete(dependency).where(among(tx, dependency.c.child_id, manifest_ids)))
     tx.connection.execute(

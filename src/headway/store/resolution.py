@@ -1,4 +1,4 @@
-"""Resolving dead letters: run again what failed, or leave it at that; a person decides.
+"""Resolving dead letters: run again what failed, or leave it at that; an operator decides.
 
 Only letters that still wait are touched: of two people who resolve one letter, one wins.
 """
@@ -13,6 +13,7 @@ from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.work_queue import Source
 from headway.store.activation import release_held
 from headway.store.cancelled_entries import cancel_entries
+from headway.store.dead_letters import AWAITING
 from headway.store.edges import consume, parents_seen
 from headway.store.settling import SCHEDULED, lock_states, settled_until
 from headway.store.tables import (
@@ -23,7 +24,7 @@ from headway.store.tables import (
     manifest_state,
     work_queue,
 )
-from headway.store.transaction import Transaction, among, locked_in_order, word
+from headway.store.transaction import Transaction, among, locked_in_order
 from headway.store.wakes import Scope, leave_wakes
 
 
@@ -36,8 +37,6 @@ class Waiting:
 
 
 Letters = Collection[int] | Waiting
-
-AWAITING = dead_letter.c.status == word(DeadLetterStatus.AWAITING_INTERVENTION)
 
 
 def requeue(
@@ -86,6 +85,16 @@ def workflow_of(tx: Transaction, letter: int) -> tuple[str, str] | None:
     )
     row = tx.connection.execute(statement).one_or_none()
     return None if row is None else (row.external_id, row.workflow)
+
+
+def removed_manifest_of(tx: Transaction, letter: int) -> str | None:
+    """The external id of a dead letter's manifest if that was removed."""
+    statement = (
+        select(manifest.c.external_id)
+        .join(dead_letter, dead_letter.c.manifest_id == manifest.c.id)
+        .where(dead_letter.c.id == letter, manifest.c.removed_at.is_not(None))
+    )
+    return tx.connection.execute(statement).scalar_one_or_none()
 
 
 def _chosen(tx: Transaction, letters: Letters) -> ColumnElement[bool]:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, func, not_, or_, select, update
 
 from headway.store.eligibility import entry, in_order, ready
+from headway.store.live import may_live
 from headway.store.tables import execution, manifest_group
 from headway.store.transaction import Draft, Transaction, draft_for, locked_in_order
 from headway.store.types import Instant
@@ -26,6 +27,7 @@ def noting(draft: Draft) -> Any:
     """The statement behind :func:`note_shut_groups`."""
     active = (
         select(execution.c.group_id, func.count().label("active"))
+        .where(may_live(draft))
         .group_by(execution.c.group_id)
         .subquery("active")
     )

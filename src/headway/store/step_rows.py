@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from headway.domain.execution import StepRun
 
@@ -31,12 +32,25 @@ def _quoted(name: str) -> str:
 
 
 def steps_from_json(text: str) -> tuple[StepRun, ...]:
-    """The steps in a stored text.
+    """The steps in a stored text; none in one that somebody edited so that it cannot be read.
 
-    >>> steps_from_json("[]")
-    ()
+    >>> steps_from_json("[]"), steps_from_json("{")
+    ((), ())
     """
-    return tuple(
-        StepRun(one["name"], datetime.fromisoformat(one["started_at"]), one["seconds"])
-        for one in json.loads(text)
-    )
+    try:
+        return tuple(
+            StepRun(one["name"], datetime.fromisoformat(one["started_at"]), one["seconds"])
+            for one in json.loads(text)
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ()
+
+
+def steps_of(row: Any) -> tuple[StepRun, ...]:
+    """The steps of an execution's row: those that ended, and the one on record as running."""
+    ended = steps_from_json(row.steps or "[]")
+    names = {step.name for step in ended}
+    complete = row.steps == "[]" or row.running_step in names
+    if complete or row.running_step is None or row.step_started_at is None:
+        return ended
+    return (*ended, StepRun(row.running_step, row.step_started_at))

@@ -6,6 +6,7 @@ waits for a tenth of a second although the file is free. Other processes are wai
 
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, event
@@ -18,14 +19,18 @@ _TURNS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 _HELD = "headway_turn"
 
 
-def take_turns(engine: Engine, file: str) -> None:
-    """Have the transactions of *engine* wait for all others on this file, in this process."""
+def take_turns(engine: Engine, file: str, check: Callable[[], None] = lambda: None) -> None:
+    """Have the transactions of *engine* wait for all others on this file, in this process.
+
+    *check* is called when it is a transaction's turn, and refuses it by raising.
+    """
     turn = _TURNS[Path(file).absolute()]
 
     def begin(connection: Connection) -> None:
         # Who waits in vain is told by SQLite what is wrong.
         if _HELD not in connection.info and turn.acquire(timeout=PATIENCE):
             connection.info[_HELD] = turn
+        check()
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     def end(_connection: object, record: ConnectionPoolEntry) -> None:

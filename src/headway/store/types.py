@@ -9,6 +9,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What stands for a moment that Python has no value for: far enough from the ends of its calendar
+# that spans can be added. A row that somebody edited must hold up no other.
+LONG_AGO = datetime(1000, 1, 1, tzinfo=UTC)
+FAR_AHEAD = datetime(9000, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 ON_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -101,9 +105,22 @@ def _element(value: Any) -> str:
     return str(value)
 
 
-def _from_microseconds(value: int | None) -> datetime | None:
-    return None if value is None else EPOCH + int(value) * MICROSECOND
+def _from_microseconds(value: Any) -> datetime | None:
+    """The moment of a stored number; SQLite puts any text behind all numbers, and so does this.
+
+    >>> [_from_microseconds(value).year for value in (1, "soon", -(2**62))]
+    [1970, 9000, 1000]
+    """
+    if value is None:
+        return None
+    try:
+        return EPOCH + int(value) * MICROSECOND
+    except (ValueError, TypeError, OverflowError):
+        return LONG_AGO if isinstance(value, int | float) and value < 0 else FAR_AHEAD
 
 
 def _in_utc(value: datetime | None) -> datetime | None:
-    return None if value is None else value.astimezone(UTC)
+    try:
+        return None if value is None else value.astimezone(UTC)
+    except OverflowError:  # it is of the first or the last day that Python knows
+        return LONG_AGO if value is not None and value.year == 1 else FAR_AHEAD

@@ -38,7 +38,7 @@ def export_if_wanted(app: Headway, store: Store, environ: Mapping[str, str]) -> 
     if not wanted(environ):
         return False
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
-        logger.info("OTEL_* is set, but nothing is sent: pip install 'headway[otel]'")
+        logger.info("OTEL_* is set, but nothing is sent: pip install 'headway-scheduler[otel]'")
         return False
     importlib.import_module("headway.telemetry.exporting").export(app, store)
     return True

@@ -1,4 +1,4 @@
-"""OpenTelemetry: traces and metrics of this process; needs the extra ``headway[otel]``."""
+"""OpenTelemetry traces and metrics of this process; needs the extra ``headway-scheduler[otel]``."""
 
 from headway.extras import require
 from headway.observe import Event

@@ -1,4 +1,4 @@
-"""REST API and dashboard; needs the extra ``headway[web]``."""
+"""REST API and dashboard; needs the extra ``headway-scheduler[web]``."""
 
 from headway.extras import require
 

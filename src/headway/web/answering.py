@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.errors import HeadwayError
+from headway.observe import told
 from headway.web.api.problems import problem
 from headway.web.failures import Failure, failure_of
 from headway.web.paths import is_for_programs, route_path
@@ -57,9 +58,18 @@ class AnswerErrors:
 async def _answer(request: Request, error: Exception) -> Response:
     failure = failure_of(error)
     if failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        _log(request, failure, error)
     await to_thread.run_sync(note_refusal, request, failure)
     return answer(request, failure)
+
+
+def _log(request: Request, failure: Failure, error: Exception) -> None:
+    """Log a database that is away in one line, and everything else with its traceback."""
+    asked = request.method, request.url.path
+    if failure.status is HTTPStatus.SERVICE_UNAVAILABLE:
+        logger.error("%s %s failed: %s", *asked, told(error))
+    else:
+        logger.error("%s %s failed", *asked, exc_info=error)
 
 
 def answer(request: Request, failure: Failure) -> Response:

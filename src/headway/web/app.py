@@ -52,7 +52,7 @@ def build_app(
     made.add_middleware(Gate, access=access, routes=[route for _, route in every_route()])
     made.add_middleware(KnownHosts, access=access)
     made.add_middleware(AnswerErrors)
-    made.add_middleware(SecurityHeaders)
+    made.add_middleware(SecurityHeaders, secure=access.secure)
     return made
 
 

@@ -5,7 +5,8 @@ It looks only while somebody listens, at a bounded number of rows each time.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -16,7 +17,7 @@ from typing import Any
 from headway.domain.execution import ExecutionState
 from headway.domain.paging import MOST_PER_PAGE
 from headway.domain.views import ExecutionDetail, ExecutionFilter, ExecutionOverview
-from headway.errors import ExecutionNotFound
+from headway.errors import DatabaseUnavailable, ExecutionNotFound
 from headway.history import History
 from headway.store.engine import TRANSIENT
 from headway.web.failures import TooMany
@@ -24,6 +25,7 @@ from headway.web.failures import TooMany
 logger = logging.getLogger("headway.web")
 
 EVERY_SECONDS = 1.0
+CHECK_SECONDS = 5.0
 MOST_STREAMS = 50
 MOST_WAITING = 500
 COME_BACK = 5
@@ -47,12 +49,28 @@ class Event:
     data: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Permit:
+    """The right by which a stream was opened, checked again while the stream is open.
+
+    Streams of the same *credential* share one check. *holds* may read the database.
+
+    >>> Permit(("token", 7), lambda: True).holds()
+    True
+    """
+
+    credential: Hashable
+    holds: Callable[[], bool] = field(compare=False)
+
+
 @dataclass(eq=False)
 class Stream:
     """One listener: to everything, or to one execution. Whoever is too slow is cut off."""
 
     loop: asyncio.AbstractEventLoop
     execution_id: int | None = None
+    permit: Permit | None = None
+    ended: bool = False
     events: asyncio.Queue[Event | None] = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING + 1)
     )
@@ -83,11 +101,14 @@ class Broadcaster:
         every: float = EVERY_SECONDS,
         most: int = MOST_STREAMS,
         by_itself: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history = history
         self._every = every
         self._most = most
         self._by_itself = by_itself
+        self._clock = clock
+        self._checked_at = clock()
         self._streams: list[Stream] = []
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -95,9 +116,14 @@ class Broadcaster:
         self._known: dict[int, tuple[object, ...]] = {}
         self._newest: int | None = None
 
-    def listen(self, loop: asyncio.AbstractEventLoop, execution_id: int | None = None) -> Stream:
-        """A new stream, which is to be closed."""
-        stream = Stream(loop, execution_id)
+    def listen(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        execution_id: int | None = None,
+        permit: Permit | None = None,
+    ) -> Stream:
+        """A new stream, which is to be closed; it ends by itself when *permit* holds no more."""
+        stream = Stream(loop, execution_id, permit)
         with self._lock:
             if len(self._streams) >= self._most:
                 told = f"{self._most} streams are open already; close one, or ask again later"
@@ -131,6 +157,7 @@ class Broadcaster:
 
     def look(self) -> None:
         """Look once, and tell everybody what is new to them."""
+        self._end_refused()
         with self._lock:
             streams = list(self._streams)
         everything = [stream for stream in streams if stream.execution_id is None]
@@ -144,11 +171,30 @@ class Broadcaster:
                 execution_id, [one for one in streams if one.execution_id == execution_id]
             )
 
+    def _end_refused(self) -> None:
+        """End the streams whose permit holds no more, every CHECK_SECONDS.
+
+        An error of the database goes on to the caller: without an answer nothing is told.
+        """
+        now = self._clock()
+        if now - self._checked_at < CHECK_SECONDS:
+            return
+        with self._lock:
+            streams = list(self._streams)
+        permits = {stream.permit for stream in streams if stream.permit is not None}
+        refused = {permit for permit in permits if not _holds(permit)}
+        for stream in streams:
+            if stream.permit in refused:
+                self.close(stream)
+                stream.ended = True  # what waits in its queue is not told either
+                stream.put(None)
+        self._checked_at = now
+
     def _keep_looking(self) -> None:
         while True:
             try:
                 self.look()
-            except TRANSIENT as error:
+            except (*TRANSIENT, DatabaseUnavailable) as error:
                 logger.warning("cannot tell what changes: %s", type(error).__name__)
             except Exception:
                 logger.exception("cannot tell what changes")
@@ -200,6 +246,17 @@ class Broadcaster:
                 stream.put(Event(END, {"id": execution_id}))
                 stream.put(None)
                 self.close(stream)
+
+
+def _holds(permit: Permit) -> bool:
+    try:
+        return permit.holds()
+    except (*TRANSIENT, DatabaseUnavailable):
+        raise
+    except Exception as error:
+        # The authentication of the user's own application may refuse by raising.
+        logger.warning("a stream of events ends: %s", type(error).__name__)
+        return False
 
 
 def _state(run: ExecutionOverview) -> tuple[object, ...]:

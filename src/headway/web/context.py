@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
+from anyio import CapacityLimiter
 from fastapi import Request
 
 from headway.definition.app import Headway
@@ -53,6 +54,11 @@ class Surface:
         """What can be done to the deployment, by the connections of the web."""
         most = self.app.settings.max_queued_per_group
         return Runtime(self.app.name, self.app.registry, self.store, most_queued=most)
+
+    @cached_property
+    def probe_threads(self) -> CapacityLimiter:
+        """The threads in which readiness is checked."""
+        return CapacityLimiter(2)
 
     @cached_property
     def broadcaster(self) -> Broadcaster:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from headway.errors import (
     ChangedMeanwhile,
     CreatedMeanwhile,
+    DatabaseLost,
     DatabaseUnavailable,
     DefinitionError,
     DependentBusyError,
@@ -28,6 +29,7 @@ from headway.errors import (
     TooLate,
     UnknownWorkflow,
 )
+from headway.health import FILE_LOST
 from headway.history import DeadLetterNotFound
 from headway.store.engine import TRANSIENT
 
@@ -95,6 +97,7 @@ TOLD_FOR = {
     HTTPStatus.NOT_FOUND: "this address leads nowhere, or what it led to has gone",
     HTTPStatus.METHOD_NOT_ALLOWED: "this cannot be asked in this way",
 }
+LOST = f"{FILE_LOST}; nothing works here until this server is started again"
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ def failure_of(error: BaseException) -> Failure:
         HTTPStatus.INTERNAL_SERVER_ERROR,
     )
     told = TOLD_FOR.get(status) if status >= 500 else None
+    if isinstance(error, DatabaseLost):
+        told = LOST
     return Failure(status, told or str(error), _waiting(error))
 
 

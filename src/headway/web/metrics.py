@@ -15,7 +15,7 @@ from headway.definition.app import Headway
 from headway.store.engine import Store
 from headway.web.routing import Scope, ScopedRouter
 
-MISSING = "metrics for Prometheus need an extra: pip install 'headway[prometheus]'"
+MISSING = "metrics for Prometheus need an extra: pip install 'headway-scheduler[prometheus]'"
 
 router = ScopedRouter(tags=["health"])
 

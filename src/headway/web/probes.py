@@ -1,9 +1,11 @@
 """Whether the process is alive, and whether it is ready: for those who watch it."""
 
+from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from headway.errors import HeadwayError
+from headway.errors import DatabaseLost, HeadwayError
+from headway.health import FILE_LOST
 from headway.store.engine import TRANSIENT
 from headway.store.migrate import check_schema
 from headway.web.context import Surface, surface
@@ -21,12 +23,14 @@ async def alive() -> Response:
 
 
 @router.get("/readyz", scope=Scope.PUBLIC, responses={503: {"description": "Not ready"}})
-def ready(request: Request) -> Response:
+async def ready(request: Request) -> Response:
     """The database answers, its schema fits, and the actors of this process do their work.
 
     What exactly is wrong is for those who may log in: strangers learn only what kind it is.
     """
-    wrong = _what_is_wrong(surface(request))
+    # In threads of their own: those of other requests may all wait for the database.
+    asked = surface(request)
+    wrong = await to_thread.run_sync(_what_is_wrong, asked, limiter=asked.probe_threads)
     told = {"status": "not ready", "reasons": wrong} if wrong else {"status": "ready"}
     return JSONResponse(told, 503 if wrong else 200, headers=NOT_STORED)
 
@@ -36,6 +40,8 @@ def _what_is_wrong(asked: Surface) -> list[str]:
         check_schema(asked.store)
     except TRANSIENT:
         return ["the database does not answer"]
+    except DatabaseLost:
+        return [FILE_LOST]
     except HeadwayError:
         return ["the database's schema does not fit"]
     health = asked.health() if asked.health else None

@@ -22,6 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 import headway
+from headway.domain.text import encodable
 from headway.web.assets import assets
 from headway.web.context import known_identity, surface
 from headway.web.filters import FILTERS
@@ -99,6 +100,7 @@ def html(request: Request, text: str, status: int = HTTPStatus.OK) -> Response:
     >>> html(Request({"type": "http", "method": "GET", "headers": []}), "<p>").body
     b'<p>'
     """
+    text = encodable(text)  # rows stored by earlier versions may hold what cannot be UTF-8
     if request.method != "GET" or status != HTTPStatus.OK:
         return HTMLResponse(text, status, NOT_A_PLACE)
     etag = f'W/"{hashlib.sha256(text.encode()).hexdigest()[:24]}"'
@@ -115,9 +117,9 @@ def url(request: Request, path: str, /, *names: object, **query: object) -> str:
     '/manifests/a%2Fb/trigger?page=2'
     """
     root = str(request.scope.get("root_path", "")).rstrip("/")
-    place = "".join(f"/{quote(str(name), safe='')}" for name in names)
+    place = "".join(f"/{quote(str(name), safe='', errors='replace')}" for name in names)
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    behind = f"?{urlencode(asked)}" if asked else ""
+    behind = f"?{urlencode(asked, errors='replace')}" if asked else ""
     return f"{root}{path.rstrip('/') if names else path}{place}{behind}"
 
 
@@ -138,7 +140,8 @@ def _url_in_page(context: Context, path: str, *names: object, **query: object) -
 @pass_context
 def _with_query(context: Context, **changes: object) -> str:
     asked = {**context["request"].query_params, **changes}
-    return "?" + urlencode({name: value for name, value in asked.items() if value is not None})
+    named = {name: value for name, value in asked.items() if value is not None}
+    return "?" + urlencode(named, errors="replace")
 
 
 @pass_context

@@ -5,18 +5,24 @@ route takes one as ``{external_id:name}``, which a link writes percent-encoded.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 
+from headway.domain.text import shown, storage_rule
+from headway.errors import DefinitionError
 from headway.web.context import identity
 from headway.web.failures import Forbidden
-from headway.web.paths import ENCODED_SLASH
+from headway.web.paths import ENCODED_SLASH, is_for_programs
 from headway.web.security.identity import Scope
 
 __all__ = ["Scope", "ScopedRoute", "ScopedRouter"]
+
+LARGEST_ID = 2**63 - 1
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -29,7 +35,14 @@ class _NameConvertor(StringConvertor):
         return value.replace(ENCODED_SLASH, "/")
 
 
+class _IdConvertor(IntegerConvertor):
+    """The id of a row in a path; longer numbers are the id of nothing, like any other word."""
+
+    regex = "[0-9]{1,19}"
+
+
 register_url_convertor("name", _NameConvertor())
+register_url_convertor("id", _IdConvertor())
 
 
 class ScopedRoute(APIRoute):
@@ -46,9 +59,23 @@ class ScopedRoute(APIRoute):
                 asking = identity(request)
                 if not asking.may(self.scope):
                     raise Forbidden(f"this needs the scope {self.scope}, which you do not have")
+                _refuse_unstorable(request)
             return await handle(request)
 
         return checked
+
+
+def _refuse_unstorable(request: Request) -> None:
+    """Refuse NUL and ids that no row can have: databases raise an error when they look for them."""
+    numbers = [one for one in request.path_params.values() if isinstance(one, int)]
+    # The API says itself, by 422, which ids there can be.
+    if not is_for_programs(request.scope) and any(one > LARGEST_ID for one in numbers):
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    for name, value in (*request.path_params.items(), *request.query_params.multi_items()):
+        if isinstance(value, str) and (rule := storage_rule(value)):
+            raise DefinitionError(
+                f"field {shown(name)} = {shown(value)}: {rule}; for example 'extract-users'"
+            )
 
 
 class _PublicRoute(ScopedRoute):

@@ -15,7 +15,8 @@ class ServerThread:
     """An ASGI application behind *listener*, until :meth:`stop`; *on_end* is called at its end.
 
     *protocol* says how patient it is with whoever connects, *at_once* how many are answered at
-    the same time. What is being answered when it stops has *grace* seconds.
+    the same time (None: the protocol and the application decide). What is being answered when it
+    stops has *grace* seconds.
 
     >>> ServerThread(app, listener, "headway-web", H11Protocol, 64, 2).stop()  # doctest: +SKIP
     """
@@ -26,7 +27,7 @@ class ServerThread:
         listener: socket.socket,
         name: str,
         protocol: type[H11Protocol],
-        at_once: int,
+        at_once: int | None,
         grace: int,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:

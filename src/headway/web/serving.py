@@ -4,13 +4,13 @@ On loopback whoever starts the process is let in by an address that works once. 
 nothing is served unless there are tokens: an open port must never be an open door.
 """
 
+import os
+import shlex
 import socket
+import stat
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
-
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headway.config import Settings
 from headway.definition.app import Headway
@@ -21,6 +21,7 @@ from headway.errors import HeadwayError, SettingsError
 from headway.health import Health
 from headway.store.engine import Store
 from headway.web.app import build_app
+from headway.web.connections import BoundedRequests, Connections, patient
 from headway.web.context import Surface
 from headway.web.security.access import Access
 from headway.web.server_thread import ServerThread, address_of, listen_on
@@ -29,9 +30,8 @@ CONNECTIONS = 5
 DEFAULT_PORT = 8700
 # 8701 is where the exchange membrane listens.
 NEXT_PORTS = range(8702, 8720)
-MOST_AT_ONCE = 128
-HEADER_SECONDS = 5.0
 STOP_SECONDS = 2
+LARGEST_SECRET = 64 * 1024
 
 
 class Dashboard:
@@ -70,11 +70,11 @@ class Dashboard:
         served = build_app(app, store, self.access, health=health)
         self._surface: Surface = served.state.surface
         self._server = ServerThread(
-            build_app(app, store, self.access, health=health),
+            BoundedRequests(served),
             listener,
             "headway-dashboard",
-            _Impatient,
-            MOST_AT_ONCE,
+            patient(Connections(self.access.proxies.trust)),
+            None,
             STOP_SECONDS,
         )
 
@@ -109,9 +109,15 @@ def read_secret(file: str | None) -> bytes | None:
     if file is None:
         return None
     try:
-        text = Path(file).read_text("utf-8", "surrogateescape")
+        with Path(file).open(encoding="utf-8", errors="surrogateescape") as opened:
+            text, mode = opened.read(LARGEST_SECRET), os.fstat(opened.fileno()).st_mode
     except OSError as error:
         raise SettingsError(f"dashboard_secret_file: {error.strerror}: {shown(file)}") from None
+    if mode & stat.S_IRWXO:
+        raise SettingsError(
+            f"dashboard_secret_file = {shown(file)}: must not be open to every user; for example "
+            f"chmod 600 {shlex.quote(file)}"
+        )
     return checked_secret("dashboard_secret_file", text)
 
 
@@ -145,27 +151,3 @@ def listen(host: str, port: int) -> socket.socket:
         f"the dashboard cannot listen on {host}:{port}: {refused.strerror}; choose another with "
         "--port, or none with --no-dashboard"
     )
-
-
-class _Impatient(H11Protocol):
-    """Closes a connection on which the head of a request has not come in time."""
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._expect_request()
-
-    def data_received(self, data: bytes) -> None:
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is before and self._is_waiting():
-            self._expect_request()
-
-    def _is_waiting(self) -> bool:
-        return self.cycle is None or self.cycle.response_complete
-
-    def _expect_request(self) -> None:
-        self.loop.call_later(HEADER_SECONDS, self._close_if_silent, self.cycle)
-
-    def _close_if_silent(self, before: Any) -> None:
-        if self.cycle is before and self._is_waiting() and not self.transport.is_closing():
-            self.transport.close()

@@ -47,7 +47,7 @@ def told(request: Request) -> Told | None:
     """
     try:
         kind, text = json.loads(base64.urlsafe_b64decode(request.cookies.get(COOKIE, "")))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
     if kind not in KINDS or not isinstance(text, str):
         return None

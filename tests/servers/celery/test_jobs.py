@@ -31,6 +31,7 @@ def assert_each_ran_once(site: Site) -> None:
     assert {one.task_server for one in site.executions()} == {"celery"}
 
 
+@pytest.mark.gate
 def test_each_child_of_a_prefork_pool_runs_jobs_under_a_lease_of_its_own(either_site: Site) -> None:
     site = either_site
     site.headway()

@@ -31,6 +31,7 @@ def sent(broker: Broker, **options: Any) -> Any:
         return connection.SimpleQueue(queue, no_ack=True).get(timeout=PATIENCE)
 
 
+@pytest.mark.gate
 def test_a_message_says_nothing_but_an_id_and_that_in_json(broker: Broker) -> None:
     message = sent(broker)
     positional, named, _ = message.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import socket
@@ -12,7 +13,7 @@ import pytest
 from headway.web import api
 from headway.web.api.route import ApiRoute
 from headway.web.routing import ScopedRoute
-from tests.web.api.deployment import JSON, Deployment, deployed
+from tests.web.api.deployment import JSON, Api, Deployment, deployed
 from tests.web.site import Answered
 
 HOSTILE = [
@@ -115,6 +116,26 @@ def test_what_is_not_there_is_not_found(one: Deployment, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        {"input": {"name": "users", "password": ["hunter2"]}},
+        {"input": {"name": "users", "pasword": "hunter2"}},
+        {"input": {"name": 7, "password": "hunter2"}},
+        {"input": '{"name": "users", "password": "hunter2"}'},
+        {"inputs": {"name": "users", "password": "hunter2"}},
+        {"name": "users", "password": "hunter2"},
+        [{"name": "users", "password": "hunter2"}],
+        b'{"input": {"password": "hunter2"}',
+        b'{"password": "hunter2", "password": "hunter2"}',
+    ],
+)
+def test_a_refused_input_is_not_echoed_with_its_secrets(one: Deployment, body: object) -> None:
+    answer = one.operate.post("/manifests/load-users/trigger", body)
+    problem(answer, 422)
+    assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize(
     ("body", "says"),
     [
         ({"enabled": "yes"}, "enabled"),
@@ -207,6 +228,41 @@ def filled_in(path: str, name: str = "off", number: str = "7") -> str:
     for word in ("{execution_id}", "{entry_id}", "{letter_id}", "{token_id}"):
         path = path.replace(word, number)
     return path
+
+
+@pytest.mark.parametrize("levels", [33, 60, 100, 500, 700, 900])
+def test_json_nested_hundreds_deep_is_refused(
+    one: Deployment, caplog: pytest.LogCaptureFixture, levels: int
+) -> None:
+    for deep in ("[" * levels + "]" * levels, '{"a":' * levels + "1" + "}" * levels):
+        for path, body in (
+            ("/queue", '{"workflow":"load","input":{"name":%s}}'),
+            ("/queue", '{"workflow":"load","input":%s}'),
+            ("/queue", '{"workflow":%s}'),
+            ("/manifests/off/cancel", '{"reason":%s}'),
+            ("/manifests/off/trigger", "%s"),
+        ):
+            answer = one.operate.post(path, (body % deep).encode())
+            told = problem(answer, 422)
+            assert len(answer.body) < 2000, told
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("number", [str(2**63), "9" * 19, "9" * 30, "9" * 5000])
+def test_a_number_that_is_the_id_of_no_row_is_not_found(
+    deployment: Deployment, number: str
+) -> None:
+    pages = Api(deployment.site, "admin", prefix="")
+    for path in ("/executions/{}", "/executions/{}/rerun", "/dead-letters/{}", "/queue/{}"):
+        assert pages.get(path.format(number)).status == 404, path
+    for path in ("/executions/{}", "/dead-letters/{}", "/queue/{}"):
+        assert deployment.admin.get(path.format(number)).status in (404, 422), path
+
+
+@pytest.mark.parametrize("told", [b"[" * 5000, b'["ok","\\ud800\\u0000"]', b"[[],1]", b"{}"])
+def test_a_forged_message_of_the_last_page_does_no_harm(one: Deployment, told: bytes) -> None:
+    cookie = f"headway-told={base64.urlsafe_b64encode(told).decode()}"
+    assert Api(one.site, "read", prefix="").get("/groups", cookie=cookie).status == 200
 
 
 def test_hostile_text_in_every_parameter_does_no_harm(deployment: Deployment) -> None:

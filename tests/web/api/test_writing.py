@@ -127,6 +127,25 @@ def test_dead_letters_are_resolved_singly_and_in_batches(deployment: Deployment)
     assert {one["status"] for one in letters} == {"retried", "acknowledged"}
 
 
+def test_the_dead_letter_of_a_removed_manifest_is_resolved_and_stays_so(
+    deployment: Deployment,
+) -> None:
+    before = deployment.read.get("/overview").json()["summary"]["dead_letters"]
+    letter = deployment.read.get("/dead-letters/1").json()
+    deployment.scene.remove(letter["external_id"])
+    read = deployment.read.get("/dead-letters/1").json()
+    assert (read["status"], read["resolution_note"]) == (
+        "acknowledged",
+        "the manifest is no longer declared",
+    )
+    assert deployment.read.get("/overview").json()["summary"]["dead_letters"] == before - 1
+    refused = deployment.operate.post("/dead-letters/1/requeue")
+    assert refused.status == 409
+    assert refused.json()["detail"].startswith(
+        f"dead letter 1 cannot be requeued: its manifest '{letter['external_id']}' was removed; "
+    )
+
+
 def test_which_dead_letters_are_meant_has_to_be_said(deployment: Deployment) -> None:
     wrong: list[dict[str, object]] = [
         {},

@@ -1,8 +1,9 @@
 """Layouts of graphs: nothing overlaps, everything is drawn, edges lead to the right."""
 
 import random
+import sys
 from itertools import combinations, pairwise
-from time import process_time
+from types import FrameType
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +13,7 @@ from headway.web.drawing.layout import Layout, Size, lay_out
 from headway.web.drawing.layout.columns import columns
 from headway.web.drawing.layout.layering import MOST_IN_A_ROW, layers, without_cycles
 from headway.web.drawing.layout.ordering import crossings, order
+from headway.web.drawing.layout.packing import shelves
 
 SIZE = Size(100, 40, gap_across=50, gap_down=10)
 Edges = list[tuple[int, int]]
@@ -166,6 +168,24 @@ def test_parts_that_are_not_connected_lie_beside_one_another() -> None:
     assert 0.5 < made.width / made.height < 4
 
 
+def test_a_node_with_as_many_parents_as_children_stays_behind_its_parents() -> None:
+    """No edge becomes shorter by moving it; one with more children than parents moves up."""
+    assert layers(5, [(0, 1), (1, 4), (0, 2), (2, 3), (3, 4)]) == [0, 1, 1, 2, 3]
+    assert layers(4, [(0, 1), (1, 2), (3, 2)]) == [0, 1, 2, 1]
+
+
+def test_a_row_is_as_high_as_the_highest_box_of_its_own() -> None:
+    boxes = [(100.0, 90.0), (100.0, 20.0), (100.0, 20.0)]
+    places = shelves([(300.0, 10.0), *boxes, (300.0, 30.0), *boxes], gap=10)
+    heights = [10.0, *(height for _, height in boxes), 30.0, *(height for _, height in boxes)]
+    rows = {y: 0.0 for _, y in places}
+    for (_, y), height in zip(places, heights, strict=True):
+        rows[y] = max(rows[y], height)
+    assert len(rows) >= 3
+    for (above, height), (below, _) in pairwise(sorted(rows.items())):
+        assert below == above + height + 10
+
+
 def test_what_has_no_edge_is_in_a_grid_below_the_rest() -> None:
     made = lay_out(12, [(0, 1)], SIZE)
     assert min(y for _, y in made.corners[2:]) > max(y for _, y in made.corners[:2])
@@ -174,14 +194,21 @@ def test_what_has_no_edge_is_in_a_grid_below_the_rest() -> None:
 
 @pytest.mark.parametrize("near", [5, 20, 500])
 def test_five_hundred_nodes_take_no_time_to_speak_of(near: int) -> None:
-    """Measured: 20 to 130 ms. The processor's time is counted, so that others may work."""
+    """Measured: 310,000 to 680,000 calls of functions, which take 20 to 130 ms."""
+    calls = 0
+
+    def count(_frame: FrameType, happened: str, _argument: object) -> None:
+        nonlocal calls
+        calls += happened in ("call", "c_call")
+
     chance = random.Random(near)
     edges: set[tuple[int, int]] = set()
     while len(edges) < 1_000:
         one, other = chance.randrange(500), chance.randrange(1, near + 1)
         if one + other < 500:
             edges.add((one, one + other))
-    before = process_time()
+    sys.setprofile(count)
     made = lay_out(500, list(edges), SIZE)
-    assert process_time() - before < 1.0
+    sys.setprofile(None)
+    assert calls < 1_000_000
     assert len(made.routes) == 1_000

@@ -33,7 +33,7 @@ def on_its_database(target: str) -> Iterator[tuple[Headway, Store]]:
     """
     app = load(target)
     with closing(open_database(app.database_url)) as store:
-        prepare(store)
+        prepare(store, to_write=False)
         yield app, store
 
 

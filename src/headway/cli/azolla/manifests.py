@@ -11,7 +11,7 @@ from headway.cli.exits import FAILURE
 from headway.cli.output import done, echo_json
 from headway.cli.target import Target
 from headway.cli.terminal import console
-from headway.domain.text import printable
+from headway.domain.text import for_terminal
 from headway.errors import HeadwayError
 from headway.store import events, workorders
 from headway.store.engine import Store
@@ -97,7 +97,7 @@ def echo_page(found: Judged) -> None:
     if found.page is None:
         typer.echo(f"no page: {found.record.gate_reason}")
         return
-    screen, content = console(), printable(found.bundle.content, PAGE_LIMIT)
+    screen, content = console(), for_terminal(found.bundle.content, PAGE_LIMIT)
     if screen.is_terminal:
         screen.print(Markdown(content))
     else:

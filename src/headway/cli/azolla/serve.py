@@ -9,8 +9,8 @@ import typer
 
 import headway
 from headway.cli.azolla.registry import registry_path
-from headway.cli.database import open_database
-from headway.cli.narration import configure_logging
+from headway.cli.database import open_database, patience
+from headway.cli.narration import Narrator, configure_logging
 from headway.cli.run import DatabaseUrl
 from headway.cli.serving import counted
 from headway.cli.signals import StopSignals
@@ -40,16 +40,18 @@ def serve(
 
     Example: headway azolla serve shop:hw --port 8701
     """
+    signals = StopSignals()
     require("federation")
     # By name, for web and cli stand beside each other and the packages may be missing.
     web = importlib.import_module("headway.web.membrane")
-    signals = StopSignals()
     configure_logging(quiet=False, verbose=False, several=False)
     app = load(target)
     registry = RegistryFile(registry_path(app), app.observer)
+    app.observer.subscribe(Narrator())
     address = database_url or app.database_url
+    wait = patience(address, app, signals)
     with closing(open_database(address, web.CONNECTIONS)) as store:
-        prepare(store)
+        wait(lambda: prepare(store))
         signals.install()
         try:
             server = web.MembraneServer(

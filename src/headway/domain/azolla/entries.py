@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from headway.domain.azolla.artifacts import Objective, ObjectiveStatus, ObjectiveType
+from headway.domain.names import checked_words
 from headway.domain.text import printable, shown
 from headway.errors import DefinitionError
 
@@ -53,7 +54,8 @@ def checked_text(field: str, value: object, limit: int, example: str) -> str:
     if len(value) > limit:
         rule = f"must have at most {limit:,} characters, not {len(value):,}"
         raise _refused(field, value, rule, repr(example))
-    return printable("".join(value), 4 * limit)  # an escaped character has at most six
+    words = checked_words(field, "".join(value), example)
+    return printable(words, 4 * limit)  # an escaped character has at most six
 
 
 def checked_degree(field: str, value: object) -> int:

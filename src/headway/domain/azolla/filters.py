@@ -7,7 +7,15 @@ whatever is no plain value: a filter cannot nest, and cannot name a table, a col
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+)
 
 from headway.domain.azolla.artifacts import (
     ArtifactType,
@@ -35,12 +43,16 @@ Any_of: TypeAlias = Annotated[
 ]
 
 
+# In JSON true is no number and "5" is none either: a peer that sends them means something else.
+StrictDegree: TypeAlias = Annotated[Degree, Field(strict=True)]
+
+
 class Filter(BaseModel):
     """What all filters have in common: how many results at most, the newest first."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    limit: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 200
+    limit: Annotated[int, Field(strict=True, ge=1, le=MOST_RESULTS)] = 200
 
 
 class PauseStateFilter(Filter):
@@ -55,7 +67,7 @@ class PauseStateFilter(Filter):
     created_after: AwareDatetime | None = None
     unsettled: Annotated[
         bool,
-        Field(description="leave out pages, and what somebody has seen to since"),
+        Field(strict=True, description="leave out pages, and what somebody has seen to since"),
     ] = False
 
 
@@ -69,8 +81,8 @@ class ObjectiveFilter(Filter):
     objective_id: Any_of[Id] | None = None
     status: Any_of[ObjectiveStatus] | None = None
     objective_type: Any_of[ObjectiveType] | None = None
-    min_urgency: Degree | None = None
-    min_importance: Degree | None = None
+    min_urgency: StrictDegree | None = None
+    min_importance: StrictDegree | None = None
     updated_after: AwareDatetime | None = None
 
 
@@ -83,7 +95,7 @@ class BlockerRefFilter(Filter):
 
     blocker_id: Any_of[Id] | None = None
     kind: Any_of[BlockerKind] | None = None
-    resolved: bool | None = None
+    resolved: StrictBool | None = None
 
 
 FILTERS: Mapping[ArtifactType, type[Filter]] = {

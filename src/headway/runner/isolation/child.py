@@ -32,6 +32,7 @@ from headway.runner.isolation.messages import (
     Stop,
 )
 from headway.runner.outcome import failed
+from headway.runner.secrets import RunSecrets
 
 CUT_OFF = 70
 
@@ -122,8 +123,9 @@ def _run(job: Job, worker: Worker, handle: Cancellation) -> Outcome:
     try:
         value = registered.input_type.decode(job.input, job.subject)
     except BaseException as error:  # an input's validators are user code and may raise anything
-        return failed("ValidateState", error)
-    watch = ProcessWatch(job, worker, handle)
+        secrets = RunSecrets(registered.input_type, job.input)
+        return failed("ValidateState", error, secrets.text)
+    watch = ProcessWatch(job, worker, handle, RunSecrets(registered.input_type, job.input, value))
     context = _context(job, worker, handle, watch)
     return asyncio.run(
         attempt(registered.workflow, value, context, watch, keep_output=job.keep_output)
@@ -134,9 +136,10 @@ class ProcessWatch:
     """Asks the worker before each step; a sync step has the whole process, so it gets the main
     thread, as in a script."""
 
-    def __init__(self, job: Job, worker: Worker, handle: Cancellation) -> None:
+    def __init__(self, job: Job, worker: Worker, handle: Cancellation, secrets: RunSecrets) -> None:
         self.step = job.workflow
-        self.logger = logging.getLogger(f"headway.run.{job.workflow}")
+        self.secrets = secrets
+        self.logger = secrets.logger(logging.getLogger(f"headway.run.{job.workflow}"))
         self.loop: asyncio.AbstractEventLoop | None = None
         self.handle = handle
         self.handed_over: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import sys
@@ -45,6 +46,11 @@ class IsolatedProcess:
     def pid(self) -> int | None:
         """The process's id."""
         return self._process.pid
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.exitcode is None
 
     def receive(self) -> FromChild | None:
         """Wait for what it says next; None when it has ended and everything was read."""
@@ -93,6 +99,22 @@ class IsolatedProcess:
 def _preloaded() -> list[str]:
     # The program's main module is imported again in each process: the command's is expensive.
     return [name for name in (child.__name__, "headway.cli") if name in sys.modules]
+
+
+def end_fork_server() -> None:
+    """Kill a fork server that hangs, so that the next start begins another.
+
+    It is left alone while a process that it has started goes on: the end of the fork server would
+    pass for the end of that process.
+    """
+    if any(process.goes_on for process in list(_living)):
+        return
+    # multiprocessing notices at the next start that its server is gone, but ends none by itself.
+    server = getattr(multiprocessing.forkserver, "_forkserver", None)
+    pid = getattr(server, "_forkserver_pid", None)
+    if pid is not None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @atexit.register

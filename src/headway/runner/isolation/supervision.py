@@ -5,12 +5,13 @@ import contextlib
 import logging
 import pickle
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from headway.domain.execution import Outcome
-from headway.errors import DefinitionError
+from headway.errors import JobCancelled
+from headway.observe import told
 from headway.runner.cancellation import Cancellation, StopReason
 from headway.runner.isolation.messages import (
     Activating,
@@ -23,10 +24,13 @@ from headway.runner.isolation.messages import (
     StepStarts,
     Stop,
 )
-from headway.runner.isolation.process import IsolatedProcess
-from headway.runner.outcome import ended_by_itself, failed, killed
+from headway.runner.isolation.process import IsolatedProcess, end_fork_server
+from headway.runner.outcome import ended_by_itself, failed, killed, stopped
+from headway.runner.secrets import redacted
 from headway.runner.threads import happens, in_daemon_thread
-from headway.workflow import Workflow
+
+# Seconds. A start takes some ten milliseconds: after so long, the fork server hangs.
+START_PATIENCE = 60.0
 
 # Somebody else may be running it already, or will be as soon as this worker has stopped.
 HASTE = {StopReason.NOT_OURS: 0.0, StopReason.CUT_OFF: 0.0, StopReason.SHUTDOWN: 0.5}
@@ -47,35 +51,17 @@ class Services:
     before_step: Callable[[str], Awaitable[None]]
     report: Callable[[float, str | None], None]
     activate_many: Callable[[tuple[tuple[str, Any], ...], int], Awaitable[int]]
-
-
-def pickled(workflow: Workflow[Any]) -> bytes:
-    """The steps by their names, for another process to import.
-
-    >>> from os.path import basename
-    >>> b"basename" in pickled(Workflow("strip", (basename,), context_type=dict))
-    True
-    """
-    functions = tuple(step.function for step in workflow.steps)
-    try:
-        return pickle.dumps(functions)
-    except Exception as error:
-        raise DefinitionError(
-            f"workflow {workflow.name!r}: isolated = True: its process cannot import its steps "
-            f"({error}); define them with def at the top of a module"
-        ) from error
+    redact: Callable[[str], str]
 
 
 async def run_isolated(
     job: Job, handle: Cancellation, limits: Limits, services: Services
 ) -> Outcome:
     """Run *job* in a process of its own; that is gone when this returns, however it does."""
-    starting = asyncio.ensure_future(in_daemon_thread(IsolatedProcess, job))
     try:
-        process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        starting.add_done_callback(_kill_what_started)
-        raise
+        process = await _started(job, handle, limits)
+    except NotStarted as error:
+        return error.outcome
     except Exception as error:
         return failed(job.workflow, error)
     try:
@@ -85,9 +71,65 @@ async def run_isolated(
         process.await_end()
 
 
+class NotStarted(Exception):
+    """The process of a run did not start in time, or the run was asked to stop before it did."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+async def _started(job: Job, handle: Cancellation, limits: Limits) -> IsolatedProcess:
+    """Start the process; a start that hangs is given up, and what it brings later is killed."""
+    begun = in_daemon_thread(IsolatedProcess, job)
+    starting: asyncio.Future[IsolatedProcess] = asyncio.ensure_future(begun)
+    try:
+        await _until_started(starting, handle, min(START_PATIENCE, limits.timeout))
+        if starting.done():
+            return starting.result()
+        if handle.reason is None and limits.timeout <= START_PATIENCE:
+            handle.request(StopReason.TIMEOUT)
+        if handle.reason is not None:
+            stop = JobCancelled("stopped before its process had started")
+            raise NotStarted(stopped(job.workflow, handle.reason, stop))
+        end_fork_server()
+        told = f"its process did not start within {START_PATIENCE:g} seconds"
+        raise NotStarted(ended_by_itself(job.workflow, told))
+    except BaseException:
+        starting.add_done_callback(_kill_what_started)
+        raise
+
+
+async def _until_started(
+    starting: asyncio.Future[IsolatedProcess], handle: Cancellation, patience: float
+) -> None:
+    """Wait for the start, until the run is asked to stop, or for so many seconds."""
+    asked_to_stop = asyncio.Event()
+    stopping = asyncio.ensure_future(asked_to_stop.wait())
+    try:
+        with _interrupting(handle, asked_to_stop):
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait((starting, stopping), timeout=patience, return_when=first)
+    finally:
+        stopping.cancel()
+
+
 def _kill_what_started(starting: asyncio.Future[IsolatedProcess]) -> None:
     if not starting.cancelled() and starting.exception() is None:
         starting.result().kill()
+
+
+@contextlib.contextmanager
+def _interrupting(handle: Cancellation, asked_to_stop: asyncio.Event) -> Iterator[None]:
+    """Set the event once the run is asked to stop, or at once if it was asked before."""
+    loop = asyncio.get_running_loop()
+    handle.attach(lambda: loop.call_soon_threadsafe(asked_to_stop.set))
+    if handle.requested:
+        asked_to_stop.set()
+    try:
+        yield
+    finally:
+        handle.attach(None)
 
 
 class Supervision:
@@ -113,16 +155,13 @@ class Supervision:
 
     async def until_ended(self) -> Outcome:
         """Listen until the run says how it ended, or its process is gone."""
-        self._handle.attach(lambda: self._loop.call_soon_threadsafe(self._asked_to_stop.set))
-        if self._handle.requested:
-            self._asked_to_stop.set()
         threading.Thread(target=self._listen, name="headway-isolated", daemon=True).start()
         timekeeper = asyncio.create_task(self._keep_time())
         try:
-            return await self._converse()
+            with _interrupting(self._handle, self._asked_to_stop):
+                return await self._converse()
         finally:
             timekeeper.cancel()
-            self._handle.attach(None)
 
     def _listen(self) -> None:
         message: FromChild | None = None
@@ -130,7 +169,7 @@ class Supervision:
             while not isinstance(message, Ended):
                 try:
                     message = self._process.receive()
-                except Exception as error:
+                except BaseException as error:  # to read the user's own objects is user code
                     message = Ended(failed(self._step, error))
                 self._loop.call_soon_threadsafe(self._said.put_nowait, message)
                 if message is None:
@@ -159,7 +198,7 @@ class Supervision:
                 case Reported(fraction, note):
                     self._services.report(fraction, note)
                 case Logged(record):
-                    _log(record)
+                    _log(record, self._services.redact)
         return await self._gone()
 
     async def _answer(self, doing: Awaitable[Any]) -> None:
@@ -169,19 +208,27 @@ class Supervision:
             answer = Answer(error=error)
         if self._handle.reason is not None:  # it has to know why before it learns that it stops
             self._process.send(Stop(self._handle.reason))
-        try:
-            self._process.send(answer)
-        except (pickle.PicklingError, TypeError, AttributeError):
-            self._process.send(Answer(error=RuntimeError(repr(answer.error))))
+        self._process.send(_readable(answer))
 
     async def _gone(self) -> Outcome:
         if self._killed:
             return killed(self._step, self._handle.reason)
-        told = await in_daemon_thread(self._process.how_it_ended)
-        return ended_by_itself(self._step, told)
+        how = await in_daemon_thread(self._process.how_it_ended)
+        return ended_by_itself(self._step, how)
 
 
-def _log(record: dict[str, Any]) -> None:
+def _readable(answer: Answer) -> Answer:
+    """The answer with an error that the other process can read, which not every class allows."""
+    if answer.error is None:
+        return answer
+    try:
+        pickle.loads(pickle.dumps(answer.error))  # noqa: S301 (pickled here a moment ago)
+    except Exception:
+        return Answer(error=RuntimeError(told(answer.error)))
+    return answer
+
+
+def _log(record: dict[str, Any], redact: Callable[[str], str]) -> None:
     logger = logging.getLogger(record["name"])
     if logger.isEnabledFor(record["levelno"]):
-        logger.handle(logging.makeLogRecord(record))
+        logger.handle(redacted(logging.makeLogRecord(record), redact))

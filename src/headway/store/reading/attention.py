@@ -58,7 +58,7 @@ def _dead_letters(tx: Transaction, limit: int) -> Iterator[Attention]:
     statement = (
         select(dead_letter.c.dead_lettered_at, dead_letter.c.reason, manifest.c.external_id)
         .select_from(dead_letter.join(manifest))
-        .where(AWAITING)
+        .where(AWAITING, DECLARED)
         .order_by(dead_letter.c.id.desc())
         .limit(limit)
     )

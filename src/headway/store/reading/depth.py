@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, and_, false, select
 
+from headway.domain.names import may_be_stored
 from headway.domain.work_queue import EntryStatus
 from headway.store.reading.bounded import capped_count
 from headway.store.tables import executions, manifest, manifest_group, work_queue
@@ -15,6 +16,8 @@ READY = and_(QUEUED, work_queue.c.delayed == false())
 
 def of_group(tx: Transaction, name: str, most: int) -> int:
     """What waits in a group and may start."""
+    if not may_be_stored(name):
+        return 0
     key = select(manifest_group.c.id).where(manifest_group.c.name == name)
     return _counted(tx, and_(READY, work_queue.c.group_id == key.scalar_subquery()), most)
 
@@ -22,6 +25,8 @@ def of_group(tx: Transaction, name: str, most: int) -> int:
 def beside_manifest(tx: Transaction, external_id: str, most: int) -> int:
     """What waits in the group of a manifest, or of the manifest alone if that is more: entries
     that wait for a later time too."""
+    if not may_be_stored(external_id):
+        return 0
     named = and_(manifest.c.external_id == external_id, manifest.c.removed_at.is_(None))
     own = _counted(tx, and_(QUEUED, work_queue.c.manifest_id == _one(manifest.c.id, named)), most)
     group = _one(manifest.c.group_id, named)

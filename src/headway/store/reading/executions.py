@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, select
 
-from headway.domain.execution import Execution, ExecutionState, StepRun
+from headway.domain.execution import Execution, ExecutionState
 from headway.domain.views import ExecutionDetail, ExecutionOverview
 from headway.domain.work_queue import Source
 from headway.store.execution_rows import to_execution
-from headway.store.step_rows import steps_from_json
+from headway.store.step_rows import steps_of
 from headway.store.tables import execution, execution_history, executions
 from headway.store.transaction import Transaction, among
 
@@ -93,6 +93,8 @@ def to_overview(row: Row[Any]) -> ExecutionOverview:
     step, kind, message = (values.pop(f"failure_{what}", None) for what in _FAILURE)
     values["finished_at"] = values.get("finished_at")
     values["state"], values["source"] = ExecutionState(row.state), Source(row.source)
+    # Rows written by earlier versions keep the last step of an execution that has ended.
+    values["running_step"] = None if values["state"].terminal else row.running_step
     values["cancel_requested"] = bool(row.cancel_requested)
     line = (message or "").partition("\n")[0]
     return ExecutionOverview(**values, failure=f"{step}: {kind}: {line}" if kind else None)
@@ -134,13 +136,3 @@ def attempts(tx: Transaction, entry_id: int, most: int = 100) -> list[ExecutionO
         newest = columns.order_by(table.c.id.desc()).limit(most)
         found |= {row.id: to_overview(row) for row in tx.connection.execute(newest)}
     return [found[key] for key in sorted(found)]
-
-
-def steps_of(row: Row[Any]) -> tuple[StepRun, ...]:
-    """The steps of a run, with the one it is at, or was at when others ended it."""
-    kept = steps_from_json(row.steps or "[]")
-    named = {one.name for one in kept}
-    known = row.steps == "[]" or row.running_step in named
-    if known or row.running_step is None or row.step_started_at is None:
-        return kept
-    return (*kept, StepRun(row.running_step, row.step_started_at))

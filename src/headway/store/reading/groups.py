@@ -109,7 +109,7 @@ def _dead(tx: Transaction, ids: Iterable[int]) -> dict[int, int]:
     statement = (
         select(group, func.count())
         .select_from(waiting.join(manifest, manifest.c.id == waiting.c.manifest_id))
-        .where(among(tx, group, ids))
+        .where(among(tx, group, ids), DECLARED)
         .group_by(group)
     )
     return {found: number for found, number in tx.connection.execute(statement)}

@@ -10,9 +10,10 @@ from headway.domain.execution import ExecutionState
 from headway.domain.manifest import DEPENDENTS
 from headway.domain.spans import HOUR, MINUTE
 from headway.domain.views import BADGED_TO, COUNTED_TO, NextRun, Summary, ThroughputPoint, Waiting
+from headway.store.dead_letters import waits
 from headway.store.eligibility import QUEUED, delayed, in_order, ready
 from headway.store.reading.bounded import capped_count
-from headway.store.reading.manifests import AWAITING, DECLARED
+from headway.store.reading.manifests import DECLARED
 from headway.store.reading.throughput import throughput
 from headway.store.reading.timeline import first_dispatch
 from headway.store.tables import (
@@ -49,7 +50,7 @@ def summary(tx: Transaction) -> Summary:
         completed_per_minute=sum(one.completed for one in lately) / minutes,
         failed_per_minute=sum(one.failed for one in lately) / minutes,
         success_rate=completed / ended if ended else None,
-        dead_letters=_count(tx, select(dead_letter.c.id).where(AWAITING)),
+        dead_letters=_count(tx, select(dead_letter.c.id).where(waits())),
         workers=len(slots),
         slots=sum(slots),
         rated=rated,
@@ -71,7 +72,7 @@ def waiting(tx: Transaction) -> Waiting:
     return Waiting(
         running=_count(tx, running, BADGED_TO),
         queued=_count(tx, _ready_entries(), BADGED_TO),
-        dead_letters=_count(tx, select(dead_letter.c.id).where(AWAITING), BADGED_TO),
+        dead_letters=_count(tx, select(dead_letter.c.id).where(waits()), BADGED_TO),
     )
 
 

@@ -26,7 +26,7 @@ from headway.web.routing import Scope
 
 router = ApiRouter(tags=["dead letters"])
 
-ONE = "/dead-letters/{letter_id:int}"
+ONE = "/dead-letters/{letter_id:id}"
 MOST_AT_ONCE = 1000
 
 Note = Annotated[str, Field(max_length=NOTE_LIMIT)]
@@ -139,6 +139,8 @@ def acknowledge_dead_letter(
 
 
 def _resolved(request: Request, letter_id: int, done: Resolution) -> ResolutionAnswer:
+    if done.removed:
+        raise HTTPException(409, done.message)
     if not done.success:
         status = history(request).dead_letters.detail(letter_id).letter.status
         raise HTTPException(409, f"dead letter {letter_id} is resolved already: {status}")

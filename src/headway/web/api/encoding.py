@@ -8,7 +8,12 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from headway.definition.json_text import is_nested_within
 from headway.domain.text import shown
+
+# An input has at most 32 levels, in a body that names it; the rest is there for clearer answers.
+DEEPEST_BODY = 64
+TOO_DEEP = f"the body is nested more than {DEEPEST_BODY} levels deep; inputs may have 32 levels"
 
 
 class AsciiJson(JSONResponse):
@@ -38,13 +43,16 @@ def decoded(body: bytes) -> Any:
     {'limit': 5}
     """
     try:
-        return _DECODER.decode(body.decode("utf-8"))
+        value = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise HTTPException(422, "the body is not UTF-8; JSON has to be") from None
     except RecursionError:
-        raise HTTPException(422, "the body is nested too deeply; 32 levels are enough") from None
+        raise HTTPException(422, TOO_DEEP) from None
     except ValueError as error:
         raise HTTPException(422, f"the body is not JSON: {error}; for example {{}}") from None
+    if not is_nested_within(value, DEEPEST_BODY):
+        raise HTTPException(422, TOO_DEEP)
+    return value
 
 
 def portable(value: Any) -> Any:

@@ -13,6 +13,7 @@ from headway.web.api.route import ApiRouter
 from headway.web.broadcasting import Broadcaster, Event, Stream
 from headway.web.context import surface
 from headway.web.routing import Scope
+from headway.web.security.permits import permit_of
 
 router = ApiRouter(tags=["events"])
 
@@ -33,7 +34,9 @@ async def stream_events(request: Request) -> Response:
     `missed` says that more has changed than is told.
     """
     broadcaster = surface(request).broadcaster
-    return _streaming(broadcaster, broadcaster.listen(asyncio.get_running_loop()))
+    permit = permit_of(request, Scope.READ)
+    stream = broadcaster.listen(asyncio.get_running_loop(), permit=permit)
+    return _streaming(broadcaster, stream)
 
 
 @router.get(
@@ -46,7 +49,8 @@ async def stream_execution(request: Request, execution_id: IdInPath) -> Response
     """How one execution goes on: `execution` at first and at each change, `end` at the end."""
     asked = surface(request)
     await to_thread.run_sync(asked.history.executions.detail, execution_id)
-    stream = asked.broadcaster.listen(asyncio.get_running_loop(), execution_id)
+    permit = permit_of(request, Scope.READ)
+    stream = asked.broadcaster.listen(asyncio.get_running_loop(), execution_id, permit)
     return _streaming(asked.broadcaster, stream)
 
 
@@ -68,7 +72,7 @@ async def _written(broadcaster: Broadcaster, stream: Stream) -> AsyncIterator[st
             except TimeoutError:
                 yield ": still here\n\n"
                 continue
-            if event is None:
+            if event is None or stream.ended:
                 return
             yield written(event)
     finally:

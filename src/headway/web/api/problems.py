@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 
 from headway.definition.problems import Problem as Finding
+from headway.domain.masking import MASK
 from headway.web.api.encoding import AsciiJson
 from headway.web.failures import Failure
 
@@ -83,7 +84,10 @@ def _told(found: Mapping[str, Any], schemas: Mapping[str, Mapping[str, Any]]) ->
     name = _dotted(path) or str(place)
     if not path and found["type"] == "missing":
         return name, "the body is missing; for example {}"
-    finding = Finding(tuple(path), found.get("input"), str(found["msg"]), str(found["type"]))
+    # Fields that no body has may hold an input in the wrong place, and with it secrets.
+    misplaced = place == "body" and (not path or found["type"] == "extra_forbidden")
+    value = MASK if misplaced else found.get("input")
+    finding = Finding(tuple(path), value, str(found["msg"]), str(found["type"]))
     return name, finding.sentence(schemas.get(str(place), {}))
 
 

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.definition.inputs import MAX_INPUT_DEPTH
+from headway.definition.json_text import is_nested_within
 from headway.definition.masking import shown_input
 from headway.definition.registry import RegisteredWorkflow, Registry
 from headway.errors import InputError, UnknownWorkflow
@@ -73,7 +75,10 @@ def _sent_as_json(
 ) -> InputForm:
     shown = shown_input(registry, registered.name, stored)
     try:
-        value = unmasked(json.loads(text), shown, json.loads(stored))
+        read = json.loads(text)
+        if not is_nested_within(read, MAX_INPUT_DEPTH):
+            raise RecursionError
+        value = unmasked(read, shown, json.loads(stored))
     except (ValueError, RecursionError) as error:
         told = f"this is not JSON: {_where(error)}"
         return _form(registered, shown, text, AS_JSON, error=told)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.definition.inputs import MAX_INPUT_DEPTH
+from headway.definition.json_text import is_nested_within
 from headway.domain.masking import MASK
 from headway.web.forms.fields import ABSENT, Path, name_of
 from headway.web.forms.shapes import Kind, Schema, Shape, shape_of
@@ -56,7 +58,7 @@ class Sent:
                 return _as_json(text.strip())
             case Kind.JSON:
                 try:
-                    return json.loads(text)
+                    return _json(text)
                 except (ValueError, RecursionError):
                     self.errors.append((path, "is not JSON; text needs quotation marks"))
                     return text
@@ -108,9 +110,16 @@ def _nothing(shape: Shape, text: str, required: bool) -> Any:
 
 def _as_json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _json(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _json(text: str) -> Any:
+    value = json.loads(text)
+    if not is_nested_within(value, MAX_INPUT_DEPTH):
+        raise RecursionError
+    return value
 
 
 def _at(value: Any, path: Path) -> Any:

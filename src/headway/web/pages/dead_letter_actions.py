@@ -37,13 +37,13 @@ def acknowledge_several(request: Request) -> Response:
     return _resolved(request, letters, done)
 
 
-@router.get("/{letter_id:int}/requeue", scope=Scope.OPERATE, include_in_schema=False)
+@router.get("/{letter_id:id}/requeue", scope=Scope.OPERATE, include_in_schema=False)
 def asked_to_requeue(request: Request, letter_id: int) -> Response:
     """The form to run it again with another input."""
     return requeue_page(request, letter_id)
 
 
-@router.post("/{letter_id:int}/requeue", scope=Scope.OPERATE, include_in_schema=False)
+@router.post("/{letter_id:id}/requeue", scope=Scope.OPERATE, include_in_schema=False)
 def requeue(request: Request, letter_id: int) -> Response:
     """Run what failed once more, with the input that failed or another one."""
     fields = form(request)
@@ -59,7 +59,7 @@ def requeue(request: Request, letter_id: int) -> Response:
     return _one_resolved(request, letter_id, done)
 
 
-@router.post("/{letter_id:int}/acknowledge", scope=Scope.OPERATE, include_in_schema=False)
+@router.post("/{letter_id:id}/acknowledge", scope=Scope.OPERATE, include_in_schema=False)
 def acknowledge(request: Request, letter_id: int) -> Response:
     """Leave it at the failure."""
     done = operator(request).dead_letters.acknowledge(letter_id, _note(form(request)))
@@ -94,6 +94,8 @@ def requeue_page(
 def _one_resolved(request: Request, letter_id: int, done: Resolution) -> Response:
     if not done.success:
         title = f"Dead letter {letter_id} was resolved before"
+        if done.removed:
+            title = f"Dead letter {letter_id} cannot be requeued"
         return stale_page(request, title, f"{done.message}.", f"/dead-letters/{letter_id}")
     shown = see_other(request, "/dead-letters", letter_id)
     return tell(request, shown, f"Dead letter {letter_id}: {done.message}")

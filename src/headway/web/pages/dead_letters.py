@@ -43,7 +43,7 @@ def dead_letters(
     )
 
 
-@router.get("/dead-letters/{letter_id:int}", scope=Scope.READ, include_in_schema=False)
+@router.get("/dead-letters/{letter_id:id}", scope=Scope.READ, include_in_schema=False)
 def dead_letter(request: Request, letter_id: int) -> Response:
     """One dead letter: what failed and how, and what can be done about it."""
     asked = surface(request)

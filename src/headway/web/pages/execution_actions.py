@@ -15,7 +15,7 @@ from headway.web.routing import Scope, ScopedRouter
 from headway.web.security.bodies import form
 from headway.web.telling import tell
 
-router = ScopedRouter(prefix="/executions/{execution_id:int}")
+router = ScopedRouter(prefix="/executions/{execution_id:id}")
 
 SAME_INPUT = "own"
 

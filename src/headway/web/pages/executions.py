@@ -61,7 +61,7 @@ def executions(
     )
 
 
-@router.get("/executions/{execution_id:int}", scope=Scope.READ, include_in_schema=False)
+@router.get("/executions/{execution_id:id}", scope=Scope.READ, include_in_schema=False)
 def execution(request: Request, execution_id: int) -> Response:
     """One attempt: its times and steps, what it was given and gave, and what went wrong."""
     asked = surface(request)

@@ -10,11 +10,10 @@ from headway.web.answering import sign_in_page
 from headway.web.failures import Failure
 from headway.web.rendering import page, see_other
 from headway.web.routing import Scope, ScopedRouter
-from headway.web.security.access import Access, Asking
+from headway.web.security.access import ASKING, Access, Asking
 from headway.web.security.auditing import note_login, note_refusal
 from headway.web.security.bodies import form
 from headway.web.security.cookies import forget_session, keep_session
-from headway.web.security.gate import ASKING
 from headway.web.security.remembering import end_session
 
 WRONG_TOKEN = "This token is not known here, or is over."

@@ -41,7 +41,7 @@ def queue(
     )
 
 
-@router.get("/queue/{entry_id:int}", scope=Scope.READ, include_in_schema=False)
+@router.get("/queue/{entry_id:id}", scope=Scope.READ, include_in_schema=False)
 def entry(request: Request, entry_id: int) -> Response:
     """One entry: why it waits, and the input it will run with; where it went, if it went on."""
     asked = surface(request)
@@ -61,7 +61,7 @@ def entry(request: Request, entry_id: int) -> Response:
     )
 
 
-@router.post("/queue/{entry_id:int}/cancel", scope=Scope.OPERATE, include_in_schema=False)
+@router.post("/queue/{entry_id:id}/cancel", scope=Scope.OPERATE, include_in_schema=False)
 def cancel(request: Request, entry_id: int) -> Response:
     """Take it out of the queue; too late is said, and is no success."""
     done = operator(request).cancel(entry=entry_id, reason=form(request).get("reason") or None)

@@ -22,6 +22,9 @@ from headway.web.security.pace import Pace
 from headway.web.security.remembering import count_wrong, has_ended, seconds_to_wait
 from headway.web.security.sessions import Session, Sessions
 
+# Where the gate leaves an Asking in the scope of a request.
+ASKING = "headway.asking"
+
 Authenticate = Callable[[Request], Identity | None]
 
 FIRST_OPERATOR = "admin"
@@ -49,6 +52,7 @@ class Asking:
     identity: Identity
     session: Session | None = None
     bound_to: str | None = None
+    token: int | None = None
 
 
 class Access:
@@ -118,6 +122,18 @@ class Access:
             return self._by_token(request, authorization)
         return self._by_session(request)
 
+    def still_allows(self, request: Request, asking: Asking, scope: Scope) -> bool:
+        """Return whether *asking*, let in with *request* a while ago, has *scope* until now."""
+        if asking.token is not None:
+            known = self._tokens.still(asking.token) if self._tokens else None
+            identity = known.identity if known else None
+        else:
+            renewed = self.who(request)
+            identity = renewed.identity if renewed else None
+        return (
+            identity is not None and identity.name == asking.identity.name and identity.may(scope)
+        )
+
     def first_use(self, request: Request, key: str) -> Session | None:
         """The session that the key in an address begins; wrong ones are counted."""
         self._refuse_guessing(request)
@@ -148,7 +164,7 @@ class Access:
         if not authorization.lower().startswith(BEARER):
             return None
         known = self._checked(request, authorization[len(BEARER) :].strip())
-        return Asking(known.identity) if known else None
+        return Asking(known.identity, token=known.token) if known else None
 
     def _by_session(self, request: Request) -> Asking | None:
         session = self.sessions.read(request.cookies.get(self.cookie_name(request), ""))

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from fastapi import Request
 
 from headway.domain.actions import Action
+from headway.errors import DatabaseLost
 from headway.store import audit
 from headway.store.engine import TRANSIENT
 from headway.web.context import known_identity, surface
@@ -50,7 +51,7 @@ def note_refusal(request: Request, failure: Failure) -> None:
     try:
         with surface(request).store.writing() as tx:
             audit.denied(tx, known.name if known else "anonymous", subject, facts)
-    except TRANSIENT as error:
+    except (*TRANSIENT, DatabaseLost) as error:
         logger.warning("the refusal of %s is not in the audit: %s", subject, error)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headway.domain.text import shown, storage_rule
 from headway.web.answering import answer
 from headway.web.failures import Failure
 from headway.web.paths import is_for_programs
@@ -147,6 +148,12 @@ def parsed(body: bytes) -> Form:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError:
         raise Refused(HTTPStatus.BAD_REQUEST, "the form is not urlencoded UTF-8") from None
+    for name, value in fields:
+        # Inputs and tokens are checked where they are read: their values must not be shown.
+        secret = name.startswith(("input", "token"))
+        if rule := storage_rule(name) or (None if secret else storage_rule(value)):
+            told = f"field {shown(name)} = {'…' if secret else shown(value)}: {rule}"
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, f"{told}; for example 'wrong day'")
     return Form(tuple(fields))
 
 

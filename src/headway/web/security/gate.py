@@ -14,13 +14,12 @@ from headway.web.failures import Forbidden, TooMany, Unauthenticated
 from headway.web.paths import keep_encoded_slashes, route_path
 from headway.web.rendering import CSRF, see_other
 from headway.web.routing import Scope, ScopedRoute
-from headway.web.security.access import Access, Asking
+from headway.web.security.access import ASKING, Access, Asking
 from headway.web.security.auditing import note_login
 from headway.web.security.bodies import UNSAFE, form
 from headway.web.security.cookies import keep_session
 from headway.web.security.origins import is_same_origin
 
-ASKING = "headway.asking"
 LOGIN = "/login"
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "x-csrf-token"
@@ -47,7 +46,9 @@ class KnownHosts:
         if status is None:
             await self._app(scope, receive, send)
         else:
-            await Response(told, status, media_type="text/plain")(scope, receive, send)
+            # What follows such a head on the connection cannot be told apart from a request.
+            close = {"connection": "close"}
+            await Response(told, status, close, media_type="text/plain")(scope, receive, send)
 
     def _objection(self, scope: Connection) -> tuple[HTTPStatus | None, str]:
         heads = scope["headers"]
@@ -57,6 +58,8 @@ class KnownHosts:
         hosts = [value.decode("latin-1") for name, value in heads if name == b"host"]
         if len(hosts) != 1 or not self._access.hosts.know(hosts[0]):
             return HTTPStatus.BAD_REQUEST, UNKNOWN_HOST
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in heads}:
+            return HTTPStatus.BAD_REQUEST, "send Content-Length or Transfer-Encoding, not both"
         if not scope["path"].startswith("/"):
             return HTTPStatus.BAD_REQUEST, "the path does not begin with a slash"
         return None, ""
@@ -76,6 +79,9 @@ class Gate:
             return
         keep_encoded_slashes(scope)
         request = Request(scope, receive)
+        if self._is_open(request):  # needs no thread: those may all wait for the database
+            await self._app(scope, receive, send)
+            return
         refusal = await to_thread.run_sync(self._refusal, request)
         await (refusal or self._app)(scope, receive, send)
 
@@ -83,16 +89,17 @@ class Gate:
         """The answer to whoever gets no further; what is known of the others goes with them."""
         if entered := self._entered(request):
             return entered
-        path = route_path(request.scope)
-        public = any(known.match(path) for known in self._public)
-        if public and path != LOGIN:  # alive, also when the database that knows people is not
-            return None
         asking = self._access.who(request)
         if asking is not None:
             self._let_in(request, asking)
-        elif not public:
+        elif route_path(request.scope) != LOGIN:
             raise Unauthenticated
         return None
+
+    def _is_open(self, request: Request) -> bool:
+        """Return whether anybody may ask for it: alive, also when the database of tokens is not."""
+        path = route_path(request.scope)
+        return path != LOGIN and any(known.match(path) for known in self._public)
 
     def _entered(self, request: Request) -> Response | None:
         """The first visit by the printed address: its key becomes a cookie and is gone."""

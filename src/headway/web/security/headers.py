@@ -29,17 +29,25 @@ SECURITY = {
 }
 
 
-class SecurityHeaders:
-    """Adds them, and lets nothing be stored that does not say it may be."""
+# One year. Other names below the host are left alone: they may be served by somebody else.
+STRICT_TRANSPORT_SECURITY = {"strict-transport-security": "max-age=31536000"}
 
-    def __init__(self, app: ASGIApp) -> None:
+
+class SecurityHeaders:
+    """Adds the headers, and lets nothing be stored that does not say it may be.
+
+    With *secure* the application is reached by HTTPS, and browsers are told to use nothing else.
+    """
+
+    def __init__(self, app: ASGIApp, secure: bool = False) -> None:
         self._app = app
+        self._headers = SECURITY | (STRICT_TRANSPORT_SECURITY if secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(SECURITY)
+                headers.update(self._headers)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 

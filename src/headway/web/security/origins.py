@@ -80,12 +80,13 @@ class Proxies:
         """Who asks: the nearest address that no proxy of ours has."""
         nearest = peer
         for hop in reversed(forwarded_for.split(",")):
-            if not self._trust(nearest) or not _is_address(hop.strip()):
+            if not self.trust(nearest) or not _is_address(hop.strip()):
                 break
             nearest = hop.strip()
         return nearest
 
-    def _trust(self, address: str) -> bool:
+    def trust(self, address: str) -> bool:
+        """Return whether *address* is one of the proxies."""
         return _is_address(address) and any(
             ip_address(address) in network for network in self.networks
         )
