@@ -102,6 +102,7 @@ SOUND = Facts(
         *body(4, "chain-0-a", 8, 8.1),
         *body(5, "chain-0-b", 9, 9.1),
         *body(6, "chain-0-c", 10, 10.1),
+        line(10.9, "asks", -99, "sleeper-1", 8),
         line(11, "activated", -99, "sleeper-1"),
         *body(9, -99, 12, 13),
         line(14, "accepted", 8, 80),
@@ -111,8 +112,14 @@ SOUND = Facts(
         line(17, "led"),
         line(25, "led"),
         line(40, "down"),
+        line(40.1, "begins", pid=13),
+        line(40.2, "waits", "refused", pid=13),
+        line(40.3, "asks", -98, "sleeper-2", 8),
         line(41, "up"),
+        line(41.1, "activated", -98, "sleeper-2"),
+        line(41.2, "serves", "host-13-abc", pid=13),
         *body(30, 9, 42, 43),
+        *body(31, -98, 42, 43),
         line(50, "left", 12, 0),
         line(17, "weighed", 12, 60_000),
         line(50, "weighs", 12, 89_000),
@@ -128,6 +135,7 @@ SOUND = Facts(
         failed(20, "hopeless-0"),
         failed(21, "hopeless-0"),
         ran(30, None, 42, 43.1),
+        ran(31, "sleeper-2", 42, 43.1),
     ),
     dead_letters=(letter("hopeless-0"), letter("poison-0", 5)),
     samples=(Sample(2, 3, {"cap-1": 1, "loose": 2}),),
@@ -228,7 +236,7 @@ BROKEN: dict[str, tuple[Callable[[], Facts], str]] = {
         "17 was told to be cancelled before it started, and started",
     ),
     "nobody_ends_uncalled": (
-        lambda: plus(line(100, "exited", 33)),
+        lambda: plus(line(100, "exited", 33, 1)),
         "process 33 ended by itself",
     ),
     "nobody_is_overtaken": (
@@ -243,6 +251,21 @@ BROKEN: dict[str, tuple[Callable[[], Facts], str]] = {
     "nobody_grows": (
         lambda: plus(line(20, "weighed", 14, 60_000), line(70, "weighs", 14, 91_000)),
         "process 14 has grown from 60000 to 91000 kB",
+    ),
+    "starts_beside_a_restart_come_up": (
+        lambda: plus(line(40.5, "begins", pid=14)),
+        "process 14, started beside a restart, did not come up",
+    ),
+    "activating_outlasts_a_restart": (
+        lambda: plus(line(60, "asks", -97, "sleeper-1", 58), executions=[failed(58, "alarm")]),
+        "execution 58 of alarm failed while it activated: hopeless: RuntimeError",
+    ),
+    "activations_are_written_once": (
+        lambda: plus(
+            *body(59, -98, 60, 61),
+            executions=[ran(59, "sleeper-2", 60, 61, ExecutionState.HANDED_BACK, entry_id=159)],
+        ),
+        "the activation -98 of sleeper-2 was queued 2 times",
     ),
     "the_record_is_sound": (lambda: plus(ailments=("an orphan",)), "an orphan"),
     "nothing_unhandled": (

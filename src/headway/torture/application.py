@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -13,12 +13,17 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from headway.definition.app import Headway
+from headway.definition.builder import Chain
 from headway.domain.manifest import Group
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import every
 from headway.run import Run
 from headway.torture.evidence import Notebook
-from headway.torture.plan import CAPS, GLOBAL_CAP, Plan
+from headway.torture.plan import CAPS, GLOBAL_CAP, SIRENS, Moment, Plan
+
+CALLS = 8  # dependents that one run activates at most
+HIGHEST_PRIORITY = 31
+LOOK_AT_SIGNAL = 0.01
 
 RETRY = RetryPolicy(delay=timedelta(seconds=1), multiplier=1.0)
 
@@ -28,6 +33,24 @@ class Work(BaseModel):
 
     number: int
     seconds: float = 0.0
+
+
+class Siren(BaseModel):
+    """A job that activates dependents beside a restart of the database, from *moment* on."""
+
+    number: str = "siren"
+    restart: int = 0
+    moment: Moment = Moment.AWAY
+
+
+def signal_of(folder: Path, restart: int, moment: Moment) -> Path:
+    """Return the file that exists once this moment of this restart has come."""
+    return folder / f"restart-{restart}.{moment}"
+
+
+def ready_file(folder: Path, number: str) -> Path:
+    """Return the file that exists once the body of this siren has begun."""
+    return folder / f"{number}.ready"
 
 
 class Bodies:
@@ -87,9 +110,46 @@ class Bodies:
     def wake_sleepers(self, run: Run) -> None:
         """Activates a dormant dependent with its own number."""
         with self._noted(run, run.manifest):
-            sleeper = f"sleeper-{run.execution_id % 4}"
-            if run.activate(sleeper, Work(number=-run.execution_id)):
-                self._notes.note("activated", -run.execution_id, sleeper)
+            self._activate(run, [f"sleeper-{run.execution_id % 4}"])
+
+    def call_in_turn(self, siren: Siren, run: Run) -> None:
+        """Activates its dormant dependents beside a restart, one after the other."""
+        with self._noted(run, siren.number):
+            self._wait_for_signal(siren, run)
+            for place, name in enumerate(woken_by(run.manifest)):
+                self._activate(run, [name], place)
+
+    async def call_together(self, siren: Siren, run: Run) -> None:
+        """Activates its dormant dependents beside a restart, all at once."""
+        with self._noted(run, siren.number):
+            await asyncio.to_thread(self._wait_for_signal, siren, run)
+            await asyncio.to_thread(self._activate, run, woken_by(run.manifest))
+
+    def _wait_for_signal(self, siren: Siren, run: Run) -> None:
+        ready_file(self._folder, siren.number).touch()
+        signal_file = signal_of(self._folder, siren.restart, siren.moment)
+        while not signal_file.exists():
+            run.raise_if_cancelled()
+            time.sleep(LOOK_AT_SIGNAL)
+
+    def _activate(self, run: Run, names: Sequence[str], first: int = 0) -> None:
+        """Activate dependents, each with a number that no other activation has."""
+        numbers = {name: -run.execution_id * CALLS - first - n for n, name in enumerate(names)}
+        pairs = [(name, Work(number=number)) for name, number in numbers.items()]
+        for name, number in numbers.items():
+            self._notes.note("asks", number, name, run.execution_id)
+        taken = run.activate(*pairs[0]) if len(pairs) == 1 else run.activate_many(pairs)
+        for name, number in numbers.items() if taken == len(pairs) else ():
+            self._notes.note("activated", number, name)
+
+
+def woken_by(siren: str | None) -> list[str]:
+    """Return the dormant dependents of the manifest *siren*.
+
+    >>> woken_by("siren-1")[0]
+    'woken-by-siren-1-0'
+    """
+    return [f"woken-by-{siren}-{place}" for place in range(CALLS)]
 
 
 def build(url: str, folder: Path, plan: Plan) -> Headway:
@@ -112,7 +172,8 @@ def build(url: str, folder: Path, plan: Plan) -> Headway:
 
 
 def _register(hw: Headway, bodies: Bodies) -> None:
-    for name in ("tick", "nap", "plod", "flaky", "hopeless", "poison", "link", "wake_sleepers"):
+    work = ("tick", "nap", "plod", "flaky", "hopeless", "poison", "link")
+    for name in (*work, "wake_sleepers", "call_in_turn", "call_together"):
         hw.workflow(name)(getattr(bodies, name))
 
 
@@ -145,9 +206,15 @@ def _declare(hw: Headway, plan: Plan) -> None:
         chain.then_include("link", f"chain-{number}-b", group=loose).then_include(
             "link", f"chain-{number}-c", group=loose
         )
-    # It asks the database for something, and fails while that is away.
-    activating = hw.schedule("wake_sleepers", "alarm", every(seconds=3), group=loose, retry=RETRY)
-    for number in range(4):
-        activating.include(
-            "nap", f"sleeper-{number}", Work(number=0), group=loose, dormant=True, when_busy="keep"
-        )
+    alarm = hw.schedule("wake_sleepers", "alarm", every(seconds=3), group=loose)
+    _declare_dormant(alarm, [f"sleeper-{number}" for number in range(4)], loose)
+    for number in range(len(SIRENS)):
+        name = f"siren-{number}"
+        calls = "call_together" if number % 2 else "call_in_turn"
+        siren = hw.schedule(calls, name, Siren(), group=loose, priority=HIGHEST_PRIORITY)
+        _declare_dormant(siren, woken_by(name), loose)
+
+
+def _declare_dormant(parent: Chain, names: Sequence[str], group: Group) -> None:
+    for name in names:
+        parent.include("nap", name, Work(number=0), group=group, dormant=True, when_busy="keep")

@@ -8,19 +8,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from headway.errors import DatabaseUnavailable
 from headway.observe import Event
 from headway.service import Service
-from headway.store.engine import TRANSIENT
 from headway.torture import mutations
 from headway.torture.application import build
-from headway.torture.evidence import Notebook
+from headway.torture.evidence import Notebook, has_noted
 from headway.torture.plan import Plan
 from headway.wakeups import Role
 
@@ -30,6 +28,8 @@ BOTH = (*SCHEDULER, *WORKER)
 
 # Forked from a process that has imported everything: a killed one is replaced at once.
 FORKS = multiprocessing.get_context("forkserver")
+
+LOOK_AT_GATE = 0.01
 
 NOTED = frozenset({"loop.failed", "execution.refused", "server.dead", "server.buried"})
 
@@ -55,8 +55,11 @@ def lineup(plan: Plan) -> list[tuple[Role, ...]]:
     return [SCHEDULER] * plan.schedulers + [WORKER] * plan.workers
 
 
-def serve(deployment: Deployment, roles: tuple[Role, ...]) -> None:
-    """Be one process of the deployment until SIGTERM, or until the torturer is gone."""
+def serve(deployment: Deployment, roles: tuple[Role, ...], gate: Path | None = None) -> None:
+    """Be one process of the deployment until SIGTERM, or until the torturer is gone.
+
+    The start begins once the file *gate* exists.
+    """
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -64,26 +67,26 @@ def serve(deployment: Deployment, roles: tuple[Role, ...]) -> None:
     logging.basicConfig(filename=log, level=logging.WARNING)
     sys.stderr = log.open("a", buffering=1)
     mutations.apply(deployment.mutation)
-    service = _started(deployment, roles)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    service = _started(deployment, roles, gate)
     stop.wait()
     service.stop()
     os._exit(0)
 
 
-def _started(deployment: Deployment, roles: tuple[Role, ...]) -> Service:
-    """Patiently: a process may be started while the database is away."""
-    while True:
-        app = build(deployment.url, deployment.folder, deployment.plan)
-        app.observer.subscribe(_noting(Notebook(deployment.folder)))
-        service = Service(app, roles)
-        try:
-            service.start()
-        except (*TRANSIENT, DatabaseUnavailable):
-            service.stop()
-            time.sleep(0.2)
-            continue
-        return service
+def _started(deployment: Deployment, roles: tuple[Role, ...], gate: Path | None) -> Service:
+    """Start once, as every command does: what ends the start ends the process with status 1."""
+    notes = Notebook(deployment.folder)
+    app = build(deployment.url, deployment.folder, deployment.plan)
+    app.observer.subscribe(_noting(notes))
+    if gate is not None:
+        notes.note("at_gate")
+        while not gate.exists():
+            time.sleep(LOOK_AT_GATE)
+    notes.note("begins")
+    service = Service(app, roles)
+    service.start()
+    return service
 
 
 def _noting(notes: Notebook) -> Callable[[Event], None]:
@@ -93,6 +96,8 @@ def _noting(notes: Notebook) -> Callable[[Event], None]:
         elif event.name == "service.started":
             notes.note("serves", event.fields["owner"])
             notes.note("weighed", os.getpid(), weight(os.getpid()))
+        elif event.name == "database.waiting":
+            notes.note("waits", event.fields["reason"])
         elif event.name in NOTED:
             told = event.fields.get("error") or event.fields.get("owner") or ""
             again = event.fields.get("again", "")
@@ -118,7 +123,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-@dataclass
+@dataclass(eq=False)
 class Member:
     """One process, and whether somebody has stopped it."""
 
@@ -143,28 +148,48 @@ class Crew:
     members: list[Member] = field(default_factory=list)
     leaving: list[Member] = field(default_factory=list)
 
-    def start(self, roles: tuple[Role, ...]) -> None:
-        """Start one more."""
-        process = FORKS.Process(target=serve, args=(self.deployment, roles), daemon=True)
+    def start(self, roles: tuple[Role, ...], gate: Path | None = None) -> Member:
+        """Start one more; see :func:`serve`."""
+        process = FORKS.Process(target=serve, args=(self.deployment, roles, gate), daemon=True)
         process.start()
-        self.members.append(Member(roles, process))
+        member = Member(roles, process)
+        self.members.append(member)
         self.notes.note("started", process.pid, "+".join(roles))
+        return member
 
-    def kill(self, member: Member) -> None:
-        """SIGKILL, and another takes its place."""
+    def awake(self, roles: Collection[Role] = ()) -> list[Member]:
+        """Return the members with all of *roles* that are not stopped."""
+        return [
+            one for one in self.members if not one.stopped_until and set(roles) <= set(one.roles)
+        ]
+
+    def starting(self) -> list[Member]:
+        """Return the members that have not come up yet."""
+        return [one for one in self.members if not self.has_noted(one, "serves")]
+
+    def has_noted(self, member: Member, what: str) -> bool:
+        """Return whether *member* has noted *what*."""
+        return has_noted(self.deployment.folder, member.pid, what)
+
+    def kill(self, member: Member, gate: Path | None = None) -> Member:
+        """SIGKILL, and another takes its place, which starts once the file *gate* exists."""
         self.members.remove(member)
         member.process.kill()
         member.process.join()
-        self.notes.note("killed", member.pid)
-        self.start(member.roles)
+        self._note_end(member)
+        return self.start(member.roles, gate)
 
     def replace_dead(self) -> None:
         """Replace those a job has killed; whoever ends in another way is noted."""
         for member in [one for one in self.members if not one.process.is_alive()]:
             self.members.remove(member)
-            by_signal = member.process.exitcode == -signal.SIGKILL
-            self.notes.note("killed" if by_signal else "exited", member.pid)
+            self._note_end(member)
             self.start(member.roles)
+
+    def _note_end(self, member: Member) -> None:
+        code = member.process.exitcode
+        by_signal = code == -signal.SIGKILL
+        self.notes.note("killed" if by_signal else "exited", member.pid, code)
 
     def stop(self, member: Member, seconds: float) -> None:
         """SIGSTOP, until :meth:`resume` finds that the time is over."""

@@ -49,6 +49,18 @@ class Notebook:
             return self._file
 
 
+def has_noted(folder: Path, pid: int, what: str) -> bool:
+    """Return whether the process *pid* has noted *what*.
+
+    >>> has_noted(Path("evidence"), 7, "serves")
+    False
+    """
+    path = folder / f"{pid}.notes"
+    return path.exists() and any(
+        line.split(" ")[2] == what for line in path.read_text().splitlines()
+    )
+
+
 def read(folder: Path) -> list[Line]:
     """Everything all processes noted, in the order it happened."""
     return sorted(_lines(folder), key=lambda line: line.moment)

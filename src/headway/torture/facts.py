@@ -51,6 +51,11 @@ class Facts:
         """The executions that ended so."""
         return [one for one in self.executions if one.state is state]
 
+    def outages(self) -> list[tuple[float, float]]:
+        """Return from when until when the database was away, each time."""
+        downs, ups = ([line.moment for line in self.noted(what)] for what in ("down", "up"))
+        return list(zip(downs, ups, strict=False))
+
     def completed_per_number(self) -> dict[str, int]:
         """How often each piece of work was recorded as completed."""
         return {

@@ -7,6 +7,7 @@ from itertools import pairwise
 from headway.domain.execution import Execution, ExecutionState, FailureCode
 from headway.torture.facts import Facts, first_words, seconds
 from headway.torture.intervals import most_at_once, overlaps
+from headway.torture.outages import OUTAGES
 from headway.torture.plan import CAPS, GLOBAL_CAP
 from headway.torture.processes import PROCESSES, Check
 
@@ -230,6 +231,7 @@ INVARIANTS: tuple[Check, ...] = (
     poison_is_put_away,
     nobody_is_overtaken,
     *PROCESSES,
+    *OUTAGES,
 )
 
 

@@ -18,6 +18,9 @@ from headway.domain.work_queue import NewEntry, Source
 from headway.errors import DefinitionError
 from headway.lease import LeaseKeeper
 from headway.orphans import OrphanSweep, Swept
+from headway.patience import DatabaseWait
+from headway.runner.activation import Call
+from headway.runner.patience import Patience
 from headway.store import cancelling, engine, executions, outcomes, settling, work_queue
 from headway.store.damage import believe_the_lost, drop_the_rule_of_one_queued_entry
 from headway.store.engine import Store
@@ -31,8 +34,15 @@ def no_fence() -> None:
     finish = outcomes.finish
 
     def unfenced(
-        tx: Any, owner: str, ended: Mapping[int, Outcome], backoff: Any = None, **how: Any
+        tx: Any,
+        owner: str,
+        ended: Mapping[int, Outcome],
+        backoff: Any = None,
+        *,
+        in_brief: bool = False,
+        charge: Any = None,
     ) -> Any:
+        how = {"in_brief": in_brief, "charge": charge}
         recorded = finish(tx, owner, ended, backoff or RetryPolicy(), **how)
         late = ended.keys() - {one.id for one in recorded}
         believe_the_lost(tx, [key for key in late if ended[key].state is ExecutionState.COMPLETED])
@@ -124,6 +134,21 @@ def no_sweep() -> None:
     _replace(OrphanSweep, "run_once", lambda sweep: Swept())
 
 
+def hasty_start() -> None:
+    """A start does not wait for a database that is away."""
+    _replace(DatabaseWait, "__call__", lambda wait, work: work())
+
+
+def hasty_activation() -> None:
+    """A run that activates does not wait for a database that is away."""
+    _replace(Patience, "call", lambda patience, attempt: attempt())
+
+
+def doubtful_commit() -> None:
+    """An activation is written again without asking whether its unanswered commit was done."""
+    _replace(Call, "_was_committed", lambda call: False)
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     one.__name__: one
     for one in (
@@ -136,6 +161,9 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         cancel_ignored,
         double_release,
         no_sweep,
+        hasty_start,
+        hasty_activation,
+        doubtful_commit,
     )
 }
 

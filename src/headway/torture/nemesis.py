@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from headway.store import sessions
@@ -11,9 +12,9 @@ from headway.torture.evidence import Notebook
 from headway.torture.operator import Operator
 from headway.torture.plan import Fault
 from headway.torture.postgres import PostgresServer
+from headway.torture.restarts import MODES, DatabaseRestarts
 from headway.wakeups import Role
 
-AWAY = 0.3
 SETTLED = 5.0
 
 
@@ -32,19 +33,19 @@ class Nemesis:
         self.count = 0
         self._crew = crew
         self._store = store
-        self._server = server
         self._chance = chance
         self._notes = notes
         self._operator = operator
+        self._restarts = (
+            DatabaseRestarts(server, crew, operator.hw, notes, self.tend) if server else None
+        )
         self._strikes: dict[Fault, Callable[[], None]] = {
-            Fault.KILL_WORKER: lambda: self._on_somebody(self._crew.kill, WORKER),
-            Fault.KILL_SCHEDULER: lambda: self._on_somebody(self._crew.kill, SCHEDULER),
+            Fault.KILL_WORKER: lambda: self._on_somebody(self._kill, WORKER),
+            Fault.KILL_SCHEDULER: lambda: self._on_somebody(self._kill, SCHEDULER),
             Fault.LONG_STOP: lambda: self._stop(3 * crew.deployment.plan.lease),
             Fault.SHORT_STOP: lambda: self._stop(crew.deployment.plan.lease / 4),
             Fault.TERMINATE: self._terminate,
-            Fault.RESTART_FAST: lambda: self._restart("fast"),
-            Fault.RESTART_IMMEDIATE: lambda: self._restart("immediate"),
-            Fault.KILL_DATABASE: lambda: self._restart(None),
+            **{fault: partial(self._restart, fault) for fault in MODES},
             Fault.END_SESSION: self._end_session,
             Fault.CHANGE_GROUP: operator.change,
         }
@@ -68,13 +69,11 @@ class Nemesis:
         self._operator.relent()
 
     def _on_somebody(self, act: Callable[[Member], None], roles: tuple[Role, ...] = ()) -> None:
-        awake = [
-            one
-            for one in self._crew.members
-            if not one.stopped_until and set(roles) <= set(one.roles)
-        ]
-        if awake:
+        if awake := self._crew.awake(roles):
             act(self._chance.choice(awake))
+
+    def _kill(self, member: Member) -> None:
+        self._crew.kill(member)
 
     def _terminate(self) -> None:
         """Somebody who has been there for a while: before that, it cannot know the signal."""
@@ -86,26 +85,9 @@ class Nemesis:
     def _stop(self, seconds: float) -> None:
         self._on_somebody(lambda member: self._crew.stop(member, seconds))
 
-    def _restart(self, mode: str | None) -> None:
-        assert self._server is not None
-        self._notes.note("down")
-        if mode is None:
-            self._server.kill()
-        else:
-            self._server.stop(mode)
-        time.sleep(AWAY)
-        self._start(self._server)
-        self._notes.note("up")
-
-    def _start(self, server: PostgresServer) -> None:
-        for _ in range(50):
-            try:
-                server.start(durable=True)
-            except RuntimeError:  # the children of a killed postmaster are still ending
-                time.sleep(0.2)
-                continue
-            return
-        server.start(durable=True)
+    def _restart(self, fault: Fault) -> None:
+        assert self._restarts is not None
+        self._restarts.restart(fault)
 
     def _end_session(self) -> None:
         try:

@@ -16,7 +16,7 @@ class Operator:
     """Lowers a cap to one or switches a group off, and takes that back a little later."""
 
     def __init__(self, hw: Headway, chance: Random) -> None:
-        self._hw = hw
+        self.hw = hw
         self._chance = chance
         self._changed: dict[int, float] = {}
 
@@ -44,7 +44,7 @@ class Operator:
 
     def _try(self, cap: int, **values: Any) -> bool:
         try:
-            self._hw.set_group(f"cap-{cap}", **values)
+            self.hw.set_group(f"cap-{cap}", **values)
         except (*TRANSIENT, HeadwayError):
             return False
         return True

@@ -1,8 +1,11 @@
 """How a chaos run goes: its load and its faults, drawn from a seed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
+
+from headway.wakeups import Role
 
 CAPS = (1, 2, 5, 8, 13)
 GLOBAL_CAP = 24
@@ -38,6 +41,38 @@ RATES = {
     Fault.END_SESSION: 44.0,
     Fault.CHANGE_GROUP: 6.0,
 }
+
+
+class Moment(StrEnum):
+    """When something begins beside a restart of the database."""
+
+    BEFORE = "before"  # shortly before anything happens to the database
+    UNANSWERED = "unanswered"  # commits are written, and never answered
+    AWAY = "away"  # the server is down
+
+
+# When the jobs begin that activate dependents beside one restart; which job when is drawn.
+SIRENS = (Moment.BEFORE, Moment.UNANSWERED, Moment.UNANSWERED, Moment.AWAY)
+LONGEST_LEAD = 0.5
+UNANSWERED_SECONDS = (0.2, 0.4)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What begins beside one restart of the database.
+
+    A process with each of the roles of *starts* is replaced, and its replacement starts at that
+    moment. The job number n that activates dependents begins to at the moment ``sirens[n]``.
+    *lead* are the seconds from the moment BEFORE to UNANSWERED, and *unanswered* those from there
+    to the stop of the server.
+    """
+
+    starts: tuple[tuple[Role, Moment], ...]
+    sirens: tuple[Moment, ...]
+    lead: float
+    unanswered: float
+
+
 NEEDS_OWN_SERVER = frozenset({Fault.RESTART_FAST, Fault.RESTART_IMMEDIATE, Fault.KILL_DATABASE})
 
 
@@ -87,6 +122,27 @@ class Plan:
             for _ in range(_times(RATES[fault], self.seconds - WARM_UP))
         ]
         return sorted(drawn)
+
+    def beside_restarts(self) -> Iterator[Beside]:
+        """Yield what begins beside the first restart of the database, the second, and so on.
+
+        >>> len(next(Plan(seed=7, minutes=5).beside_restarts()).starts)
+        3
+        """
+        chance = Random(f"{self.seed}:beside")
+        while True:
+            yield _beside(chance)
+
+
+def _beside(chance: Random) -> Beside:
+    roles = (Role.MANAGER, Role.WORKER)
+    caught = chance.choice(roles)
+    return Beside(
+        starts=((caught, Moment.BEFORE), *((role, Moment.AWAY) for role in roles)),
+        sirens=tuple(chance.sample(SIRENS, len(SIRENS))),
+        lead=chance.uniform(0, LONGEST_LEAD),
+        unanswered=chance.uniform(*UNANSWERED_SECONDS),
+    )
 
 
 def _times(per_minute: float, seconds: float) -> int:

@@ -11,6 +11,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from pathlib import Path
 
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 SETTINGS = {"listen_addresses": "", "max_connections": "200"}
+NO_STANDBY = "synchronous_standby_names = 'nobody'\n"
+# After a crash one call synchronizes the file system: file by file it takes seconds on a busy disk.
+DURABLE = {"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}
 FAST = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
 
 
@@ -37,7 +41,7 @@ class PostgresServer:
     def start(self, *, durable: bool = False) -> None:
         """Start it, and return when it answers."""
         settings = SETTINGS | {"unix_socket_directories": str(self.directory)}
-        settings |= {} if durable else FAST
+        settings |= DURABLE if durable else FAST
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         self.run("pg_ctl", "start", "-w", "-l", str(self.directory / "log"), "-o", options)
 
@@ -49,6 +53,23 @@ class PostgresServer:
         """SIGKILL of the postmaster; its children notice and end by themselves."""
         pid = int((self.directory / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
+
+    def withhold_commits(self) -> None:
+        """Have every commit written and not answered, until :meth:`answer_commits` and a restart.
+
+        Each waits for a standby that does not exist; the server must be durable.
+        """
+        with self._reloaded.open("a") as file:
+            file.write(NO_STANDBY)
+        self.run("pg_ctl", "reload")
+
+    def answer_commits(self) -> None:
+        """Have commits answered from the next start on."""
+        self._reloaded.write_text(self._reloaded.read_text().replace(NO_STANDBY, ""))
+
+    @property
+    def _reloaded(self) -> Path:
+        return self.directory / "data" / "postgresql.auto.conf"
 
     def url(self, database: str = "postgres") -> str:
         """The address as psycopg reads it; SQLAlchemy's begins with postgresql+psycopg."""

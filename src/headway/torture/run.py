@@ -16,6 +16,7 @@ from headway.definition.app import Headway
 from headway.doctor.examination import Doctor
 from headway.doctor.findings import Severity
 from headway.domain.execution import ExecutionState
+from headway.errors import HeadwayError
 from headway.history import History
 from headway.store import sessions
 from headway.store.engine import TRANSIENT, Store
@@ -128,7 +129,7 @@ def _calm(plan: Plan, say: Say, store: Store, crew: Crew, cutoff: float) -> list
     """Wait until everything asked for is over; returns what is not when patience ends."""
     history, began = History(store), time.monotonic()
     left, said = ["nobody has looked"], ""
-    while left and time.monotonic() - began < CALM:
+    while (left or crew.starting()) and time.monotonic() - began < CALM:
         crew.replace_dead()
         crew.reap()
         time.sleep(0.5)
@@ -144,7 +145,15 @@ def _calm(plan: Plan, say: Say, store: Store, crew: Crew, cutoff: float) -> list
 def _explained(left: list[str], hw: Headway, store: Store) -> list[str]:
     """What is *left*, and why whatever is queued is not dispatched."""
     queued = History(store).queue.all() if left else []
-    return left + [f"why: {hw.why(entry=one.id)}" for one in queued]
+    return left + [f"why: {_why(hw, one.id)}" for one in queued]
+
+
+def _why(hw: Headway, entry: int) -> str:
+    """The first answer may fail by a session that a fault has ended while it was idle."""
+    try:
+        return str(hw.why(entry=entry))
+    except (*TRANSIENT, HeadwayError) as error:
+        return f"not known: {error}"
 
 
 def _gathered(
