@@ -1,6 +1,6 @@
 """Empty jobs through headway on Celery, beside the same through plain Celery.
 
-    python -m benchmarks.celery [--jobs N] [--rounds N] [--broker redis|rabbitmq]
+    python -m benchmarks.celery [--jobs N] [--rounds N] [--broker redis|rabbitmq] [--json]
 
 One Celery worker with two processes, on a broker and a PostgreSQL server of their own. In each
 round plain Celery runs N tasks, and then headway sends as many executions to the same worker; a
@@ -11,6 +11,7 @@ part is a transaction to claim and one to finish for each job, and what admits a
 """
 
 import argparse
+import json
 import os
 import signal
 import statistics
@@ -94,7 +95,7 @@ def rate_through_headway(store: Store, jobs: int) -> float:
     return jobs / (time.monotonic() - began)
 
 
-def measure(kind: str, jobs: int, rounds: int) -> None:
+def measure(kind: str, jobs: int, rounds: int, as_json: bool) -> None:
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
         broker = closing.enter_context(running(kind))
@@ -124,20 +125,27 @@ def measure(kind: str, jobs: int, rounds: int) -> None:
                 )
             )
             closing.callback(os.killpg, process.pid, signal.SIGKILL)
+        command += ["--json"] if as_json else []
         subprocess.run([*command, "--inside"], env=os.environ | setting, check=True)
 
 
-def compare(jobs: int, rounds: int) -> None:
+def compare(jobs: int, rounds: int, as_json: bool) -> None:
     store = Store(hw.database_url)
     rate_of_plain(20)
     rate_through_headway(store, 20)
     rates: list[tuple[float, float]] = []
     for number in range(rounds):
         rates.append((rate_of_plain(jobs), rate_through_headway(store, jobs)))
+        plain, through = rates[-1]
         print(
-            f"round {number + 1}: plain Celery {rates[-1][0]:6.0f}/s, headway {rates[-1][1]:6.0f}/s"
+            json.dumps({"plain": plain, "headway": through})
+            if as_json
+            else f"round {number + 1}: plain Celery {plain:6.0f}/s, headway {through:6.0f}/s",
+            flush=True,
         )
     store.close()
+    if as_json:
+        return
     ratio = statistics.median(through / alone for alone, through in rates)
     print(f"headway on Celery runs {ratio:.2f} × as many jobs a second as plain Celery (median)")
 
@@ -148,11 +156,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--broker", choices=["redis", "rabbitmq"], default="redis")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="a JSON object a round, alone")
     given = parser.parse_args()
     if given.inside:
-        compare(given.jobs, given.rounds)
+        compare(given.jobs, given.rounds, given.json)
     else:
-        measure(given.broker, given.jobs, given.rounds)
+        measure(given.broker, given.jobs, given.rounds, given.json)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Sizes:
     repetitions: int = 3
     jobs: int = 20_000
     slow_jobs: int = 2_000
+    celery_jobs: int = 1000
     samples: int = 200
     schedules: Sequence[int] = (1_000, 10_000, 100_000)
     children: int = 10_000

@@ -14,12 +14,15 @@ from benchmarks.comparison.subjects import (
     apscheduler,
     headway,
     pgqueuer,
+    plain_headway,
     procrastinate,
+    threaded_headway,
 )
 
 ENQUEUE = Row("enqueue", "bulk enqueue", "jobs/s")
 CLIENT_MEMORY = Row("enqueue", "peak memory of the client", "MB")
 DRAIN = Row("drain", "drain", "jobs/s")
+SYNC = Row("sync", "drain of sync functions", "jobs/s")
 LIMITED = Row("drain", f"drain, {FEW} at once", "jobs/s")
 WORKER_MEMORY = Row("drain", "peak memory of the worker", "MB")
 PROCESSES = (1, 2, 4)
@@ -52,6 +55,12 @@ def measure_drain(bench: Bench) -> None:
     limited = [headway(FEW), pgqueuer(FEW), headway(FEW, of_manifests=True)]
     for subject in bench.in_turn(LIMITED.title, limited):
         bench.note(LIMITED, subject, fill_and_drain(bench, subject).rate)
+
+
+def measure_sync(bench: Bench) -> None:
+    """headway alone: sync functions in threads, with FEW of them and with default settings."""
+    for subject in bench.in_turn("sync functions", [threaded_headway(), plain_headway()]):
+        bench.note(SYNC, subject, fill_and_drain(bench, subject).rate)
 
 
 def measure_processes(bench: Bench) -> None:

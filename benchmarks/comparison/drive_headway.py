@@ -1,5 +1,6 @@
 """Drives headway in a process of its own, as a user's application does."""
 
+import importlib
 import time
 from datetime import timedelta
 from typing import Any
@@ -28,11 +29,20 @@ def application(options: Options) -> Headway:
     hw = Headway(NAME, database_url=options["url"], **options.get("settings", {}))
     tells = options.get("tell_starts", False)
 
-    @hw.workflow
-    async def noop(number: int) -> None:
+    def started() -> None:
         if tells:
             tell(at=time.monotonic())
 
+    def noop(number: int) -> None:
+        started()
+
+    async def noop_async(number: int) -> None:
+        started()
+
+    hw.workflow("noop")(noop if options.get("sync") else noop_async)
+    if options.get("traced"):
+        # Imported where it is measured alone: it costs memory and time at the start.
+        importlib.import_module("benchmarks.comparison.tracing").trace(hw)
     return hw
 
 

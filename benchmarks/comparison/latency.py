@@ -27,8 +27,13 @@ def measure_latency(bench: Bench) -> None:
 def latencies(bench: Bench, subject: Subject) -> list[float]:
     """One worker and one client, each in its own process, and one job at a time."""
     count = bench.sizes.samples + WARM_UPS
+    with prepared(bench, subject, count) as url:
+        return latencies_at(bench, subject, url, count)
+
+
+def latencies_at(bench: Bench, subject: Subject, url: str, count: int) -> list[float]:
+    """The milliseconds of *count* jobs on a prepared database, without those that warm it up."""
     with (
-        prepared(bench, subject, count) as url,
         bench.driver(subject, "work", url=url, tell_starts=True, **subject.worker) as worker,
         bench.driver(subject, "ask", url=url, **subject.enqueuing) as client,
     ):

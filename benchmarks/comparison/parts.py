@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from benchmarks.comparison.ageing import measure_ageing
 from benchmarks.comparison.bench import Bench
 from benchmarks.comparison.dependents import measure_dependents
-from benchmarks.comparison.draining import measure_drain, measure_enqueue, measure_processes
+from benchmarks.comparison.draining import (
+    measure_drain,
+    measure_enqueue,
+    measure_processes,
+    measure_sync,
+)
 from benchmarks.comparison.floor import measure_floor
 from benchmarks.comparison.idling import measure_idling
 from benchmarks.comparison.latency import measure_latency
+from benchmarks.comparison.observed import measure_observed
+from benchmarks.comparison.on_celery import measure_celery
 from benchmarks.comparison.schedules import measure_registering, measure_ticks
 
 
@@ -49,11 +56,25 @@ PARTS = (
         measure_drain,
     ),
     Part(
+        "sync",
+        "The drain of 2,000 sync functions (20,000 in a full run) by headway alone: with 100 "
+        "threads and a limit of 100, and with default settings, which give a process as many "
+        "slots as it has processors.",
+        measure_sync,
+    ),
+    Part(
         "latency",
         "From before the call that queues one job to the first line of its function, with nothing "
         "else to do. Client and worker are two processes; with APScheduler 3 they are one, for "
         "only that one hears of a new job at once.",
         measure_latency,
+    ),
+    Part(
+        "observed",
+        "The latency of headway alone: as it is, with a worker that exports a span of each run by "
+        "OpenTelemetry, and through PgBouncer in transaction mode (Debian's package; left out "
+        "where it is missing).",
+        measure_observed,
     ),
     Part(
         "ticks",
@@ -89,5 +110,12 @@ PARTS = (
         "Statements per second that a process with every role sends while there is nothing to do; "
         "BEGIN and COMMIT are not counted.",
         measure_idling,
+    ),
+    Part(
+        "celery",
+        "1,000 jobs that count in a file, on one Celery worker with two processes and one Redis "
+        "broker (Debian's package; left out where it is missing): tasks of plain Celery, and "
+        "headway's executions with their record and limits.",
+        measure_celery,
     ),
 )

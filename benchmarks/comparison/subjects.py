@@ -1,7 +1,7 @@
 """Who is measured, and with which settings: those its own documentation calls fast."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 HEADWAY = "headway"
@@ -60,6 +60,31 @@ def headway(
         on_sqlite=on_sqlite,
         of_manifests=of_manifests,
     )
+
+
+def plain_headway() -> Subject:
+    """headway with default settings and a sync function: what a first program looks like."""
+    return replace(
+        headway(), name="headway, default settings", worker={"sync": True}, drains_slowly=True
+    )
+
+
+def threaded_headway() -> Subject:
+    """headway with a sync function and FEW threads."""
+    limited = headway(FEW)
+    worker = {**limited.worker, "sync": True}
+    return replace(limited, name=f"headway, {FEW} threads", worker=worker, drains_slowly=True)
+
+
+def traced_headway() -> Subject:
+    """headway whose worker makes a span of each execution with OpenTelemetry."""
+    traced = headway()
+    return replace(traced, name="headway, traced", worker={**traced.worker, "traced": True})
+
+
+def pooled_headway() -> Subject:
+    """headway that reaches the server through PgBouncer."""
+    return replace(headway(), name="headway, PgBouncer")
 
 
 def pgqueuer(limit: int | None = None) -> Subject:

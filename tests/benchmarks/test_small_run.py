@@ -13,6 +13,7 @@ SMALL = Sizes(
     repetitions=1,
     jobs=100,
     slow_jobs=100,
+    celery_jobs=20,
     samples=5,
     schedules=(1000,),
     children=50,
@@ -25,13 +26,16 @@ FIGURES = {
     "floor": (6, False),
     "enqueue": (2, True),
     "drain": (3, True),
+    "sync": (1, False),
     "latency": (2, False),
+    "observed": (2, False),
     "ticks": (2, False),
     "registering": (3, True),
     "dependents": (2, False),
     "processes": (3, False),
     "ageing": (3, False),
     "idle": (1, False),
+    "celery": (1, False),
 }
 
 
