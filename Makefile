@@ -7,6 +7,8 @@ TEST_ARGS ?=
 CHAOS_ARGS ?=
 SOAK_ARGS ?=
 BENCH_ARGS ?=
+PAIRS_ARGS ?= HEAD
+MUTANTS_ARGS ?=
 
 EXTRAS    := postgres,dev
 INSTALLED := .venv/installed-in
@@ -15,17 +17,21 @@ INSTALLED := .venv/installed-in
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-pooled check chaos soak bench bench-full .venv
+.PHONY: help demo test test-all test-pooled test-lowest check chaos mutants soak bench bench-full bench-pairs .venv
 
 help:
 	@echo 'make demo    watch a small ETL run             DEMO_ARGS="--for 20" ends it after 20 seconds'
-	@echo 'make test    run the tests on SQLite and PostgreSQL        TEST_ARGS="-k capacity" picks some'
+	@echo 'make test    run the tests of the gate, on SQLite and PostgreSQL   TEST_ARGS="-k capacity" picks some'
+	@echo 'make test-all   run every test: long ones, brokers, browsers, more examples of each property'
+	@echo 'make test-lowest   the tests of commands, pages and rules on the lowest versions of all requirements'
 	@echo 'make test-pooled   the same tests of store and actors through PgBouncer (Debian: pgbouncer)'
 	@echo 'make check   format, lint, import layers, types'
 	@echo 'make chaos   kill, stop and restart everything for five minutes     CHAOS_ARGS="--seed 7"'
+	@echo 'make mutants   plant faults in a copy and see that tests fail    MUTANTS_ARGS="-n 2 --room store"'
 	@echo 'make soak    run processes for five minutes and see that nothing grows   SOAK_ARGS="--minutes 60"'
 	@echo 'make bench   headway beside its peers, a quarter of an hour  BENCH_ARGS="--only drain,latency" picks parts'
 	@echo 'make bench-full   the same with a million manifests and an aged database, in an hour'
+	@echo 'make bench-pairs   two commits in pairs, ratio and spread   PAIRS_ARGS="HEAD~1 HEAD --only drain"'
 	@echo 'make .venv   install only              PYTHON=python3.12 picks the interpreter for a new .venv'
 	@echo 'The command is then .venv/bin/headway; after ". .venv/bin/activate" it is headway.'
 
@@ -35,11 +41,28 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(TEST_ARGS)
 
+test-all: $(INSTALLED)
+	@.venv/bin/python -m pytest --all -n $(WORKERS) --dist worksteal $(TEST_ARGS)
+
 POOLED := tests/store tests/manager tests/dispatcher tests/runner
 
 test-pooled: export HEADWAY_TEST_PGBOUNCER = 1
 test-pooled: $(INSTALLED)
 	@.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal $(or $(TEST_ARGS),$(POOLED) -m postgresql)
+
+# Old libraries warn of what newer ones have changed: there, warnings are no failures.
+LOWEST := tests/domain tests/cli tests/telemetry tests/web tests/test_testing.py
+
+test-lowest: .venv-lowest/installed
+	@.venv-lowest/bin/python -m pytest -W default -n $(WORKERS) --dist worksteal \
+	  $(or $(TEST_ARGS),$(LOWEST) -m 'not postgresql and not long')
+
+.venv-lowest/installed: pyproject.toml
+	@$(PYTHON) -m venv --clear .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python \
+	  --resolution lowest-direct -e '.[$(EXTRAS)]'
+	@touch $@
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .
@@ -50,6 +73,9 @@ check: $(INSTALLED)
 chaos: $(INSTALLED)
 	@.venv/bin/headway torture $(CHAOS_ARGS)
 
+mutants: $(INSTALLED)
+	@.venv/bin/python -m tools.mutants $(MUTANTS_ARGS)
+
 soak: $(INSTALLED)
 	@.venv/bin/python -m benchmarks.soak $(SOAK_ARGS)
 
@@ -58,6 +84,9 @@ bench: $(INSTALLED)
 
 bench-full: $(INSTALLED)
 	@.venv/bin/python -m benchmarks.comparison --full $(BENCH_ARGS)
+
+bench-pairs: $(INSTALLED)
+	@.venv/bin/python -m benchmarks.pairs $(PAIRS_ARGS)
 
 .venv: $(INSTALLED)
 	@:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import hypothesis
 import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.databases import Schemas, make_tables
+from tests.durations import Durations
+from tests.gate import Selection, belongs_to_the_gate, load_profile, selection_of
 from tests.pgbouncer import create_schema, drop_schema, find_pgbouncer
 from tests.postgres_server import (
     PostgresServer,
@@ -19,24 +21,27 @@ from tests.postgres_server import (
     private_server,
     shared_server,
 )
-from tests.rules_ran import PAGE, STORIES, RulesRan, is_whole, named_tests
+from tests.rules_ran import PAGE, STORIES, RulesRan, named_tests
 
-# No verdict depends on how fast a machine is, not even on how fast it makes up examples, and each
-# example that fails is printed with what repeats it.
-hypothesis.settings.register_profile(
-    "headway",
-    hypothesis.settings(),
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    print_blob=True,
-)
-hypothesis.settings.load_profile("headway")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run every test, not only the gate's")
+    parser.addoption("--durations-into", type=Path, help="write the seconds of each function there")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    selection = selection_of(config)
+    load_profile(selection)
+    if "PYTEST_XDIST_WORKER" not in os.environ and not config.option.collectonly:
         named = named_tests(PAGE.read_text("utf-8") + STORIES.read_text("utf-8"))
-        config.pluginmanager.register(RulesRan(named, is_whole(config)))
+        config.pluginmanager.register(RulesRan(named, selection))
+        if file := config.getoption("--durations-into"):
+            config.pluginmanager.register(Durations(file))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["selection"] = selection_of(node.config).value
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +93,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue({"sqlite": "sqlite_url"}.get(request.param, "postgres_url")))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs PostgreSQL, so that `-m postgresql` picks it; what is long comes first, so
-    that no process is left alone with it in the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not the gate's, mark what needs PostgreSQL, so that `-m postgresql` picks
+    it, and put what is long first, so that no process is left alone with it in the end."""
+    if selection_of(config) is Selection.GATE:
+        left_out = [item for item in items if not belongs_to_the_gate(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if belongs_to_the_gate(item)]
     items[:] = long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     for item in items:
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()

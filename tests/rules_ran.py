@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.gate import Selection
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 PAGE = REFERENCE / "rules.md"
@@ -18,13 +21,29 @@ def named_tests(text: str) -> frozenset[str]:
 
 
 class RulesRan:
-    """Notes what ran; after a run of the whole suite, fails it for each named test that did not.
+    """After a run of every test, or of the gate, fails it for each named test that did not pass.
 
-    A test that was skipped said why, and where nothing may be skipped it has failed for it.
+    A run of the gate answers for the named tests it collected; that every named test is collected
+    by a run of all is shown by `tests/surface/test_selection.py`. A test that was skipped said why,
+    and where nothing may be skipped it has failed for it.
     """
 
-    def __init__(self, named: frozenset[str], whole: bool) -> None:
-        self._waiting = set(named) if whole else set()
+    def __init__(self, named: frozenset[str], selection: Selection) -> None:
+        self._named = named
+        self._waiting = set(named) if selection is Selection.ALL else set()
+        self._collects = selection is Selection.GATE
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._collected([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:
+        self._collected(ids)
+
+    def _collected(self, ids: Sequence[str]) -> None:
+        if self._collects and ids:
+            self._collects = False  # each process of pytest-xdist collects the same
+            self._waiting = set(self._named) & {one.partition("[")[0] for one in ids}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.skipped or (report.when == "call" and report.passed):
@@ -41,9 +60,3 @@ class RulesRan:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for one in self.missing:
             terminalreporter.write_line(f"RULE NOT SHOWN  {one} did not run and pass", red=True)
-
-
-def is_whole(config: pytest.Config) -> bool:
-    """Whether nobody has picked some of the tests."""
-    picked = config.option.keyword or config.option.markexpr or config.option.collectonly
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not picked

@@ -1,0 +1,79 @@
+"""The gate's selection: `pytest` alone runs the gate, `pytest --all` runs every test.
+
+The gate leaves out what a change rarely breaks and what takes long: tests marked `long` or `full`,
+and the second database where the subject is neither SQL nor a transaction. `.ci/full` runs all of
+it. A run that names paths, a keyword or a mark runs everything it names.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+TESTS = Path(__file__).parent
+
+# Folders whose tests are about pages, commands or texts: SQLite alone in the gate.
+ONE_DATABASE = ("cli", "doctor", "federation", "surface", "telemetry", "web")
+# Folders that start browsers and brokers: not in the gate.
+LEFT_OUT = ("browser", "servers/celery")
+
+
+class Selection(StrEnum):
+    """Which tests a run of pytest is asked for."""
+
+    GATE = "gate"
+    ALL = "all"
+    PICKED = "picked"
+
+
+# Examples that Hypothesis makes up for a property, where the test itself does not set a number.
+EXAMPLES = {Selection.GATE: 30, Selection.PICKED: 100, Selection.ALL: 300}
+
+
+def selection_of(config: pytest.Config) -> Selection:
+    """The selection of this run, which pytest-xdist's controller sends to its processes."""
+    if hasattr(config, "workerinput"):
+        return Selection(config.workerinput["selection"])
+    if config.getoption("--all"):
+        return Selection.ALL
+    picked = config.option.keyword or config.option.markexpr
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return Selection.GATE if whole and not picked else Selection.PICKED
+
+
+def belongs_to_the_gate(item: pytest.Item) -> bool:
+    """Return whether the gate runs this test with these parameters.
+
+    The mark `gate` brings in a test of a folder that is left out or runs on one database.
+    """
+    if item.get_closest_marker("long") or item.get_closest_marker("full"):
+        return False
+    if item.get_closest_marker("gate"):
+        return True
+    path = item.path.relative_to(TESTS).as_posix()
+    if path.startswith(tuple(f"{folder}/" for folder in LEFT_OUT)):
+        return False
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "postgresql" not in parameters or not path.startswith(
+        tuple(f"{folder}/" for folder in ONE_DATABASE)
+    )
+
+
+def load_profile(selection: Selection) -> None:
+    """Choose how many examples Hypothesis makes up.
+
+    No verdict depends on how fast a machine is, not even on how fast it makes up examples, and each
+    example that fails is printed with what repeats it.
+    """
+    hypothesis.settings.register_profile(
+        "headway",
+        hypothesis.settings(),
+        max_examples=EXAMPLES[selection],
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        print_blob=True,
+    )
+    hypothesis.settings.load_profile("headway")
