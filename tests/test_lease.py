@@ -1,5 +1,6 @@
 """The keeper of a lease: beats, being late, being dead and coming back."""
 
+import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -76,6 +77,24 @@ def test_a_process_has_a_row_while_it_lives(kept: Kept) -> None:
     assert kept.ids() == [kept.keeper.id]
     kept.keeper.stop()
     assert kept.ids() == []
+
+
+@pytest.fixture
+def switch_interval() -> Iterator[float]:
+    before = sys.getswitchinterval()
+    yield before
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("switch_interval")
+@pytest.mark.parametrize(("of_python", "with_a_lease"), [(0.005, 0.0005), (0.0001, 0.0001)])
+def test_threads_switch_sooner_in_a_process_with_a_lease(
+    kept: Kept, of_python: float, with_a_lease: float
+) -> None:
+    """A job that computes and asks for a file every millisecond starves a beat otherwise."""
+    sys.setswitchinterval(of_python)
+    kept.keeper.start()
+    assert sys.getswitchinterval() == pytest.approx(with_a_lease, abs=2e-6)  # Python rounds it
 
 
 @pytest.mark.story(37)

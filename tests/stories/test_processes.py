@@ -114,7 +114,6 @@ def states(store: Store) -> list[ExecutionState]:
 
 
 @pytest.mark.story(38)
-@pytest.mark.full
 def test_a_locked_table_kills_nobody(postgres_url: str, tmp_path: Path) -> None:
     """Tables of work for longer than a lease, that of the leases for a third of one."""
     app = calculating(postgres_url, tmp_path, LEASE)

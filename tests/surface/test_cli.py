@@ -589,8 +589,9 @@ def test_how_much_is_logged(tmp_path: Path, option: str, told: bool) -> None:
 
 
 def _heed_interrupts() -> None:
-    """A shell that runs the tests in the background has them ignore Ctrl-C, and all they start."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """A shell in the background has the tests ignore Ctrl-C, `nohup` the end of the terminal."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
