@@ -117,3 +117,25 @@ def test_a_run_queued_earlier_with_odd_text_still_runs(scene: Scene) -> None:
     execution_id = scene.pending("load", json.dumps({"name": "a\x00\ud800"}))
     scene.run()
     assert scene.execution(execution_id).state is ExecutionState.COMPLETED
+
+
+NAMED = (
+    "trigger",
+    "trigger later",
+    "trigger_group",
+    "enable",
+    "disable",
+    "unschedule",
+    "cancel",
+    "cancel a group",
+)
+
+
+@pytest.mark.parametrize("wrong", [["users"], 7, None], ids=["list", "number", "None"])
+@pytest.mark.parametrize("call", NAMED)
+def test_a_name_that_is_no_text_is_not_found(scene: Scene, call: str, wrong: object) -> None:
+    act, kind = CALLS[call]
+    with pytest.raises(HeadwayError) as refused:
+        act(scene.app, wrong)  # type: ignore[arg-type]
+    assert isinstance(refused.value, kind) or wrong is None
+    assert "\n" not in str(refused.value)

@@ -97,6 +97,7 @@ WRONG = [
     ('id = "warehouse"', 'id = "sales"', "is this deployment itself"),
     ('id = "warehouse"', 'id = "SALES"', "is too like SALES"),
     ("[peers.patches]", "[peers.sales]", "is no TOML"),
+    ("[peers.patches]", "[peers.Sales]", "is too like sales"),
     ('["pause_state", "objective"]', '["workorder"]', "must be one of pause_state, objective"),
     ('["pause_state", "objective"]', '"pause_state"', "must be a list"),
     ('blueprint = "code-patch"', 'blueprint = "nothing"', "must be a blueprint of this file"),
@@ -104,10 +105,17 @@ WRONG = [
     ("http://127.0.0.1:9", "http://", "must be an http or https address"),
     ("http://127.0.0.1:9", "http://a:99999", "must be an http or https address"),
     ("http://127.0.0.1:9", "http://me:hush@host", "= …: must not hold a name or password"),
-    ("http://127.0.0.1:9", "http://host/path?x", "must end after host and port"),
+    ("http://127.0.0.1:9", "http://host/path", "must end after host and port"),
+    ("http://127.0.0.1:9", "http://host?x", "must end after host and port"),
+    ("http://127.0.0.1:9", "http://host#x", "must end after host and port"),
+    ("http://127.0.0.1:9", "http://me@host", "= …: must not hold a name or password"),
+    ("http://127.0.0.1:9", "http://a:0", "must be an http or https address"),
+    ("http://127.0.0.1:9", "http://\u00e4", "must be an http or https address"),
+    ("[peers.sales]", '[peers."sa les"]', "peers.sa les = 'sa les': must be 1 to 64"),
     ('id = "2026-11", ', "", "keys.0.id: must be there"),
     ('secret_file = "sales-2026-11.key"', 'secret_file = "no.key"', "no.key cannot be read"),
     (', secret_file = "sales-2026-11.key"', "", "must name either secret_file or secret_env"),
+    ('file = "sales', 'env = "S", secret_file = "sales', "must name either secret_file or"),
     ('secret_file = "sales-2026-11.key"', 'secret = "x"', "is no field here"),
     ('keys = [{ id = "2026-11", secret_file = "sales-2026-11.key" }]', "keys = []", "one or two"),
     ("sales-2026-11.key", "patches-2026-11.key", "has the same secret as a key of sales"),
@@ -132,6 +140,47 @@ def test_a_secret_that_can_be_guessed_is_refused(tmp_path: Path, secret: str) ->
     file = write_registry(tmp_path)
     (tmp_path / "sales-2026-11.key").write_text(secret)
     assert "must hold at least 32 random bytes" in problem(file)
+
+
+def test_a_secret_is_not_too_short_nor_too_long(tmp_path: Path) -> None:
+    file, key = write_registry(tmp_path), tmp_path / "sales-2026-11.key"
+    secret = KEY.secret.decode()
+    assert len(secret) == 32
+    key.write_text(secret[:-1])
+    assert "secret_file sales-2026-11.key must hold at least 32 random bytes" in problem(file)
+    key.write_text(secret * 128)
+    assert len(Registry.load(file).peers[READER].keys[0].secret) == 4096
+    key.write_text(secret * 128 + "x")
+    assert problem(file) == (
+        "sales-2026-11.key has more than 4096 bytes; peers.sales.keys: make it with: "
+        "headway azolla keygen sales-2026-11.key"
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("http://127.0.0.1:9/", "http://127.0.0.1:9"),
+        ("https://sales.example", "https://sales.example"),
+    ],
+)
+def test_an_address_ends_after_host_and_port(tmp_path: Path, written: str, url: str) -> None:
+    urls = {READER: written, EXECUTOR: "http://127.0.0.1:8"}
+    assert Registry.load(write_registry(tmp_path, urls=urls)).peers[READER].url == url
+
+
+def test_a_mistake_is_told_with_its_place_value_rule_and_example(tmp_path: Path) -> None:
+    file = write_registry(tmp_path)
+    whole = file.read_text()
+    file.write_text(whole.replace('url = "http://127.0.0.1:9"', "url = 7", 1))
+    assert problem(file) == (
+        'peers.sales.url = 7: must be a text; for example url = "http://127.0.0.1:8701"'
+    )
+    file.write_text(whole.replace('blueprint = "code-patch"', 'blueprint = "nothing"', 1))
+    assert problem(file) == (
+        "peers.patches.blueprint = 'nothing': must be a blueprint of this file "
+        "(task-management or code-patch); for example task-management"
+    )
 
 
 def test_a_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:

@@ -103,6 +103,26 @@ def test_a_run_that_is_to_stop_already_waits_for_no_start(monkeypatch: pytest.Mo
     assert asyncio.run(run()).state is ExecutionState.CANCELLED
 
 
+def test_a_run_that_was_asked_to_stop_is_cancelled_though_its_start_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = Job(b"", "isolated", "null", "job", 1, "job", 1, None, "entry-1", None, False)
+    handle, limits = Cancellation(), Limits(timeout=PATIENCE, grace=0)
+    unused: Any = None
+
+    def fail(job: Job) -> None:
+        raise EOFError("unexpected EOF")
+
+    async def until_both(starting: asyncio.Future[Any], *_: object) -> None:
+        await asyncio.wait([starting])
+        handle.request(StopReason.REQUESTED)
+
+    monkeypatch.setattr(supervision, "IsolatedProcess", fail)
+    monkeypatch.setattr(supervision, "_until_started", until_both)
+    outcome = asyncio.run(run_isolated(job, handle, limits, unused))
+    assert outcome.state is ExecutionState.CANCELLED
+
+
 def test_the_timeout_of_a_run_counts_while_its_process_starts(
     scene: Scene, start_pool: StartPool, tmp_path: Path
 ) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 import socket
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
+from html import unescape
 from http.cookies import SimpleCookie
+from typing import Any
 
 import pytest
 from fastapi import FastAPI, Request
@@ -17,6 +19,7 @@ from headway.web.app import build_app
 from headway.web.context import identity
 from headway.web.rendering import page
 from headway.web.routing import Scope, ScopedRouter
+from headway.web.security import access as access_module
 from headway.web.security import bodies
 from headway.web.security.access import Access, Known
 from headway.web.security.bodies import form
@@ -116,13 +119,41 @@ def test_the_printed_address_works_once_and_leaves_a_cookie(site: Site, access: 
     key = access.start_key()
     first = site.get(f"/?token={key}")
     assert (first.status, first.headers["location"]) == (303, "/")
-    assert re.search(r"HttpOnly; Max-Age=\d+; Path=/; SameSite=strict", first.headers["set-cookie"])
+    assert first.headers["set-cookie"].endswith(
+        "; HttpOnly; Max-Age=43200; Path=/; SameSite=strict"
+    )
+    assert first.headers["set-cookie"].startswith(f"headway_{site.port}=")
     cookie = cookie_of(first)
     assert site.get("/", cookie=cookie).status == 200
     again = site.get(f"/?token={key}")
     assert (again.status, "set-cookie" in again.headers) == (401, False)
     assert "has been used" in again.text
     assert site.get(f"/?token={key}", cookie=cookie).headers["location"] == "/"
+    bearer = {"cookie": cookie, "x-csrf-token": form_token(site, cookie)}
+    bearer |= {"origin": f"http://127.0.0.1:{site.port}"}
+    assert site.ask("POST", "/api/v1/act", b"", bearer).status == 200, "it may do everything"
+
+
+def test_guessing_the_printed_address_ends_soon(site: Site, access: Access) -> None:
+    answers = [site.get(f"/?token=guess-{n}").status for n in range(11)]
+    assert answers == [401] * 10 + [429]
+    assert site.get(f"/?token={access.start_key()}").status == 429, "not even the right one"
+
+
+def test_the_key_of_the_printed_address_is_looked_for_on_the_first_page_alone(
+    site: Site, access: Access
+) -> None:
+    key = access.start_key()
+    for path in (f"/groups?token={key}", f"/token-of-forms?token={key}"):
+        assert "set-cookie" not in site.get(path).headers
+    assert site.ask("POST", f"/?token={key}", b"", as_page(site)).status == 401
+    assert "set-cookie" in site.get(f"/?what=else&token={key}").headers
+
+
+def test_a_cookie_is_called_by_the_port_of_the_address(site: Site, access: Access) -> None:
+    for host, name in (("localhost:8700", "headway_8700"), ("localhost", "headway")):
+        entered = site.get(f"/?token={access.start_key()}", host=host)
+        assert cookie_of(entered).partition("=")[0] == name
 
 
 def test_logging_in_and_out(site: Site) -> None:
@@ -131,7 +162,10 @@ def test_logging_in_and_out(site: Site) -> None:
     body = f"csrf_token={form_token(site, cookie)}".encode()
     out = site.ask("POST", "/logout", body, as_page(site, cookie))
     assert (out.status, out.headers["location"]) == (303, "/login")
-    assert "Max-Age=0" in out.headers["set-cookie"]
+    forgotten = out.headers["set-cookie"]
+    assert forgotten.startswith(f"headway_{site.port}=")
+    assert "HttpOnly; Max-Age=0; Path=/; SameSite=strict" in forgotten
+    assert "Secure" not in forgotten
     assert site.get("/", cookie=cookie).status == 303  # also for whoever kept the cookie
 
 
@@ -160,7 +194,12 @@ def test_the_next_page_is_one_of_ours(site: Site) -> None:
 def test_a_token_is_for_programs_and_needs_no_token_of_a_form(site: Site) -> None:
     bearer = {"authorization": "Bearer operates"}
     assert site.ask("POST", "/api/v1/act", b"", bearer).status == 200
+    spelt = {"authorization": "bearer  operates "}
+    assert site.ask("POST", "/api/v1/act", b"", spelt).status == 200
     assert site.ask("POST", "/api/v1/act", b"", {"authorization": "Bearer reads"}).status == 403
+    cookie = log_in(site, "operates")
+    both = {"authorization": "Bearer reads", "cookie": cookie}
+    assert site.ask("POST", "/api/v1/act", b"", both).status == 403, "the token counts"
     for wrong in ("Bearer none", "Basic cmVhZHM6", "Bearer", "reads"):
         refused = site.get("/api/v1/token-of-forms", authorization=wrong)
         assert refused.status == 401
@@ -173,6 +212,9 @@ def test_an_action_needs_its_own_page(site: Site) -> None:
     assert site.ask("POST", "/act", body, own).json() == {"did": ["a", "b"]}
     fetch = {"cookie": cookie, "sec-fetch-site": "same-origin", "origin": "null"} | FORM
     assert site.ask("POST", "/act", body, fetch).status == 200
+    by_header = {"cookie": cookie, "x-csrf-token": form_token(site, cookie)} | JSON
+    by_header |= {"origin": f"http://127.0.0.1:{site.port}"}
+    assert site.ask("POST", "/api/v1/act", b"{}", by_header).status == 200
     refused = [
         own | {"origin": "http://evil.com"},
         own | {"origin": "null"},
@@ -181,7 +223,9 @@ def test_an_action_needs_its_own_page(site: Site) -> None:
         own | {"sec-fetch-site": "same-site"},
         {"cookie": cookie} | FORM,
     ]
-    assert [site.ask("POST", "/act", body, headers).status for headers in refused] == [403] * 6
+    answers = [site.ask("POST", "/act", body, headers) for headers in refused]
+    assert [answer.status for answer in answers] == [403] * 6
+    assert all("this was sent from another site, and is not done" in one.text for one in answers)
 
 
 @pytest.mark.parametrize("sent", ["", "csrf_token=", "csrf_token=0000", "csrf_token=%F0%9F%9A%80"])
@@ -189,7 +233,9 @@ def test_an_action_needs_the_token_of_its_session(site: Site, sent: str) -> None
     other = form_token(site, log_in(site, "operates"))
     cookie = log_in(site, "operates")
     for body in (sent, f"csrf_token={other}"):
-        assert site.ask("POST", "/act", body.encode(), as_page(site, cookie)).status == 403
+        answer = site.ask("POST", "/act", body.encode(), as_page(site, cookie))
+        assert answer.status == 403
+        assert "the form is older than your session; load the page again" in answer.text
 
 
 def test_reading_an_action_does_nothing(site: Site) -> None:
@@ -245,15 +291,55 @@ def said(site: Site, request: str) -> bytes:
 
 
 def test_every_answer_tells_the_browser_what_is_allowed(site: Site) -> None:
+    own = ("default", "script", "style", "img", "connect")
+    rules = {f"{kind}-src 'self'" for kind in own} | {"form-action 'self'"}
+    rules |= {f"{kind}-src 'none'" for kind in ("frame", "worker", "object")}
+    rules |= {"base-uri 'none'", "frame-ancestors 'none'"}
     for path in ("/login", "/healthz", "/api/v1/nothing", "/static/x/nothing", "/nothing"):
         headers = site.get(path).headers
-        policy = headers["content-security-policy"]
-        for rule in ("default-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
-            assert rule in policy
-        assert "unsafe" not in policy
+        assert set(headers["content-security-policy"].split("; ")) == rules
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "DENY"
         assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["permissions-policy"] == "camera=(), geolocation=(), microphone=()"
         assert "public" not in headers["cache-control"]
+    assert site.get("/token-of-forms", authorization="Bearer x").headers["cache-control"] == (
+        "no-store"
+    )
+
+
+def test_a_head_of_a_moderate_length_is_read_and_a_longer_one_is_not(site: Site) -> None:
+    assert site.get("/healthz", x="y" * 30_000).status == 200
+    for path, header in (("/healthz", "y" * 33_000), ("/healthz?x=" + "y" * 16_500, "y" * 16_500)):
+        refused = site.get(path, x=header)
+        assert (refused.status, refused.text) == (431, "address and headers are too long")
+        assert refused.headers["connection"] == "close"
+
+
+def test_an_unknown_host_is_told_which_setting_lists_the_known_ones(site: Site) -> None:
+    refused = site.get("/healthz", host="evil.com")
+    assert refused.text == (
+        "this host is not served here; dashboard_allowed_hosts lists those that are"
+    )
+    assert refused.headers["connection"] == "close"
+    assert refused.headers["content-type"].startswith("text/plain")
+
+
+def test_a_websocket_is_closed(store: Store, access: Access) -> None:
+    app, sent = build_app(Headway("shop"), store, access), []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(dict(message))
+
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "websocket", "path": "/", "headers": headers, "query_string": b""}
+    asyncio.run(app(scope, receive, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 @pytest.mark.parametrize(
@@ -299,6 +385,64 @@ def site_chunks(site: Site, path: str, headers: dict[str, str]) -> bytes:
 def test_a_form_with_too_many_fields_is_413(site: Site) -> None:
     fields = b"&".join([b"a=1"] * 100_000)
     assert site.ask("POST", "/login", fields, as_page(site)).status == 413
+    most = b"&".join([b"token=reads", *[b"a=1"] * 999])
+    assert site.ask("POST", "/login", most, as_page(site)).status == 303
+    refused = site.ask("POST", "/login", most + b"&a=1", as_page(site))
+    assert refused.status == 413
+    assert "the form has more than 1000 fields" in refused.text
+
+
+def test_a_body_of_the_largest_size_is_taken(site: Site) -> None:
+    bearer = {"authorization": "Bearer operates"}
+    largest = bodies.LARGEST[bodies.JSON]
+    for kind in ("application/json", "Application/JSON; charset=utf-8", bodies.MERGE):
+        sent = bearer | {"content-type": kind, "content-encoding": "identity"}
+        assert site.ask("POST", "/api/v1/act", b"x" * largest, sent).status == 200
+        refused = site.ask("POST", "/api/v1/act", b"x" * (largest + 1), sent)
+        assert refused.status == 413
+        assert refused.json()["detail"] == "the body is larger than 1024 KiB"
+        assert refused.headers["connection"] == "close"
+    whole = b"pad=" + b"x" * (512 * 1024 - 14) + b"&what=last"
+    assert site.ask("POST", "/act", whole, bearer | FORM).json() == {"did": ["last"]}
+    fields = b"token=" + b"x" * (512 * 1024 - 6)
+    assert site.ask("POST", "/login", fields, as_page(site)).status == 401
+    assert "larger than 512 KiB" in site.ask("POST", "/login", fields + b"x", as_page(site)).text
+
+
+def test_a_method_that_reads_takes_no_body(site: Site) -> None:
+    sent = JSON | {"authorization": "Bearer operates"}
+    refused = site.ask("GET", "/api/v1/token-of-forms", b"{}", sent)
+    assert (refused.status, refused.json()["detail"]) == (413, "GET takes no body")
+
+
+@pytest.mark.parametrize("body", [b"what=%ff", b"what=\xff", "what=é".encode()])
+def test_a_form_that_is_not_urlencoded_is_400(site: Site, body: bytes) -> None:
+    refused = site.ask("POST", "/login", body, as_page(site))
+    assert refused.status == 400
+    assert "the form is not urlencoded UTF-8" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"what=a%00b", "field 'what' = 'a\\x00b': must not contain NUL (U+0000 at position 2)"),
+        (b"wh%00at=a", "field 'wh\\x00at' = 'a': must not contain NUL (U+0000 at position 3)"),
+        (b"token%00=canary", "field 'token\\x00' = …: must not contain NUL"),
+    ],
+)
+def test_a_field_that_no_database_holds_is_named(site: Site, body: bytes, told: str) -> None:
+    refused = site.ask("POST", "/login", body, as_page(site))
+    assert refused.status == 422
+    assert told in unescape(refused.text)
+    assert "for example 'wrong day'" in unescape(refused.text)
+    assert "canary" not in refused.text
+
+
+@pytest.mark.parametrize("name", ["input", "input.name", "token"])
+def test_what_may_be_secret_in_a_form_is_left_to_those_who_read_it(site: Site, name: str) -> None:
+    answer = site.ask("POST", "/login", f"{name}=canary%00".encode(), as_page(site))
+    assert answer.status == 401
+    assert "canary" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -314,7 +458,15 @@ def test_a_form_with_too_many_fields_is_413(site: Site) -> None:
 )
 def test_another_kind_of_body_is_415(site: Site, path: str, headers: dict[str, str]) -> None:
     sent = headers | {"authorization": "Bearer operates"}
-    assert site.ask("POST", path, b"a=1", sent).status == 415
+    refused = site.ask("POST", path, b"a=1", sent)
+    assert refused.status == 415
+    if "content-encoding" in headers:
+        told = "send the body uncompressed"
+    elif path == "/login":
+        told = "send the body as application/x-www-form-urlencoded"
+    else:
+        told = "send the body as application/json or application/merge-patch+json"
+    assert told in refused.text
 
 
 def test_a_body_that_does_not_come_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,7 +474,12 @@ def test_a_body_that_does_not_come_is_given_up(site: Site, monkeypatch: pytest.M
     head = "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     with socket.create_connection(("127.0.0.1", site.port), timeout=20) as wire:
         wire.sendall(f"{head}Content-Type: application/x-www-form-urlencoded\r\n\r\nto".encode())
-        assert wire.recv(64).startswith(b"HTTP/1.1 408")
+        answer = b""
+        while piece := wire.recv(4096):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"the body took too long" in answer
+    assert b"connection: close" in answer.lower()
 
 
 def test_guessing_ends_soon(site: Site, tokens: SomeTokens) -> None:
@@ -332,6 +489,7 @@ def test_guessing_ends_soon(site: Site, tokens: SomeTokens) -> None:
     assert tokens.asked < 20
     refused = site.ask("POST", "/login", b"token=reads", as_page(site))
     assert (refused.status, refused.headers["retry-after"].isdigit()) == (429, True)
+    assert "too many wrong tokens from this address; wait a moment" in refused.text
 
 
 def test_who_was_right_before_is_not_kept_out_by_those_who_guess(site: Site) -> None:
@@ -340,6 +498,18 @@ def test_who_was_right_before_is_not_kept_out_by_those_who_guess(site: Site) -> 
     for n in range(30):
         site.get("/api/v1/act", authorization=f"Bearer {n}")
     assert site.ask("POST", "/api/v1/act", b"", right).status == 200
+
+
+def test_of_those_who_were_right_the_latest_are_remembered(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_module, "TRUSTED", 1)
+    for token in ("operates", "reads"):
+        assert site.get("/api/v1/", authorization=f"Bearer {token}").status == 200
+    for n in range(11):
+        site.get("/api/v1/", authorization=f"Bearer {n}")
+    assert site.get("/api/v1/", authorization="Bearer reads").status == 200
+    assert site.get("/api/v1/", authorization="Bearer operates").status == 429
 
 
 def test_a_token_that_is_valid_no_more_is_a_guess_like_any_other(
@@ -367,6 +537,7 @@ def test_one_token_cannot_flood(store: Store, tokens: SomeTokens) -> None:
         other = site.ask("POST", "/api/v1/act", b"", {"authorization": "Bearer also"})
     assert [answer.status for answer in flood] == [200, 200, 200, 429, 429]
     assert int(flood[-1].headers["retry-after"]) > 10
+    assert flood[-1].json()["detail"] == "too many changes in a short time; wait a moment"
     assert other.status == 200
 
 
@@ -377,6 +548,25 @@ def test_cookies_are_secure_where_the_public_address_is(store: Store, tokens: So
         answer = site.ask("POST", "/login", b"token=reads", own)
     assert answer.headers["set-cookie"].startswith("__Host-headway=")
     assert "Secure" in answer.headers["set-cookie"]
+
+
+def test_a_cookie_is_secure_where_the_browser_came_by_https(site: Site) -> None:
+    forwarded = as_page(site) | {"x-forwarded-proto": "https"}
+    answer = site.ask("POST", "/login", b"token=reads", forwarded)
+    assert answer.headers["set-cookie"].startswith(f"headway_{site.port}=")
+    assert answer.headers["set-cookie"].endswith("; SameSite=strict; Secure")
+
+
+def test_a_secure_cookie_is_forgotten_as_it_was_set(store: Store, tokens: SomeTokens) -> None:
+    access = Access(tokens=tokens, public_url="https://headway.example.com")
+    own = FORM | {"host": "headway.example.com", "origin": "https://headway.example.com"}
+    with listening(with_routes(build_app(Headway("shop"), store, access))) as site:
+        cookie = cookie_of(site.ask("POST", "/login", b"token=reads", own))
+        page = site.get("/token-of-forms", cookie=cookie, host="headway.example.com")
+        body = f"csrf_token={page.json()['csrf']}".encode()
+        out = site.ask("POST", "/logout", body, own | {"cookie": cookie})
+    assert out.headers["set-cookie"].startswith('__Host-headway="";')
+    assert "HttpOnly; Max-Age=0; Path=/; SameSite=strict; Secure" in out.headers["set-cookie"]
 
 
 @pytest.mark.parametrize(
@@ -395,3 +585,29 @@ def test_a_mounted_application_keeps_its_cookie_to_itself_unless_its_name_forbid
         answer = site.ask("POST", "/inside/login", b"token=reads", FORM | named)
     said = [part.strip() for part in answer.headers["set-cookie"].split(";")]
     assert f"Path={path}" in said
+    assert ("Secure" in said) is (public_url is not None)
+
+
+def test_a_mounted_application_answers_to_every_host_unless_some_are_named(store: Store) -> None:
+    def known(request: Request) -> Identity | None:
+        return None
+
+    for allowed, host, status in (
+        ([], "anything.example.com", 200),
+        (["headway.example.com"], "anything.example.com", 400),
+        (["headway.example.com"], "headway.example.com", 200),
+    ):
+        access = Access(known, allowed_hosts=allowed)
+        with listening(build_app(Headway("shop"), store, access)) as site:
+            assert site.get("/healthz", host=host).status == status
+
+
+def test_an_address_with_many_fields_is_asked_for_like_any_other(site: Site) -> None:
+    many = "&".join(f"a{n}=1" for n in range(40))
+    assert site.get(f"/?{many}").status == 303
+    assert site.get(f"/?{many}", cookie=log_in(site, "reads")).status == 200
+
+
+def test_a_slash_in_a_name_stays_encoded_on_the_way_to_the_login(site: Site) -> None:
+    answer = site.get("/groups/a%2Fb?page=2")
+    assert answer.headers["location"] == "/login?next=%2Fgroups%2Fa%252Fb%3Fpage%3D2"

@@ -69,6 +69,7 @@ class Installation:
         # What a lost child had not claimed yet goes to another at once; the claim sorts it out.
         app.task(
             name=TASK,
+            shared=False,  # else it would be the task of every Celery application in this process
             ignore_result=True,
             acks_late=True,
             reject_on_worker_lost=True,

@@ -25,7 +25,7 @@ MARKS = {
 QUEUE_SHOWN = 6
 NARROW = 100
 # Fixed, so that columns do not move from one picture to the next.
-JOB_WIDTH, STEP_WIDTH, NOTE_WIDTH, TIME_WIDTH = 15, 12, 17, 5
+JOB_WIDTH, STEP_WIDTH, NOTE_WIDTH, TIME_WIDTH = 15, 12, 17, 6
 
 
 class Screen:
@@ -135,8 +135,8 @@ class Screen:
         table = _table()
         table.add_column("group", no_wrap=True)
         table.add_column("cap", justify="right")
-        for title in ("running", "queued"):
-            table.add_column(title, width=QUEUE_SHOWN + 1, no_wrap=True)
+        table.add_column("running", width=QUEUE_SHOWN + 1, no_wrap=True)
+        table.add_column("queued", width=QUEUE_SHOWN + len(" +999"), no_wrap=True)
         for title in ("completed", "failed", "dead"):
             table.add_column(title, justify="right")
         table.add_column("runs", ratio=1, no_wrap=True)
@@ -288,7 +288,13 @@ def _duration(one: Execution) -> float:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{max(seconds, 0.0):.1f} s"
+    """
+    >>> _seconds(2.345), _seconds(55.0), _seconds(3595.0)
+    ('2.3 s', '55 s', '60 min')
+    """
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f} s"
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def _story(one: Execution, short: bool) -> str:

@@ -36,12 +36,12 @@ def checked_name(kind: str, value: object) -> str:
 
 
 def may_be_stored(value: object) -> bool:
-    r"""Return whether *value* can be compared with stored names: no other text is one of them.
+    r"""Return whether *value* can be compared with stored names: nothing else is one of them.
 
-    >>> may_be_stored("extract-users"), may_be_stored("\ud800")
-    (True, False)
+    >>> may_be_stored("extract-users"), may_be_stored("\ud800"), may_be_stored(["extract-users"])
+    (True, False, False)
     """
-    return not isinstance(value, str) or storage_rule(value) is None
+    return isinstance(value, str) and storage_rule(value) is None
 
 
 def checked_words(field: str, text: str, example: str) -> str:

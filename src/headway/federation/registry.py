@@ -11,6 +11,7 @@ from types import MappingProxyType
 from headway.domain.azolla.artifacts import ArtifactType
 from headway.errors import DefinitionError
 from headway.federation.registry_file import (
+    EXAMPLES,
     BlueprintEntry,
     RegistryEntry,
     read_registry,
@@ -194,7 +195,8 @@ def _blueprint(name: str, entry: BlueprintEntry) -> Blueprint:
 def _known(file: Path, known: Mapping[str, Blueprint], where: str, name: str) -> Blueprint:
     if name not in known:
         among = " or ".join(known) or "none is declared"
-        raise refuse(file, where, name, f"must be a blueprint of this file ({among})", name)
+        example = next(iter(known), EXAMPLES["blueprints"])
+        raise refuse(file, where, name, f"must be a blueprint of this file ({among})", example)
     return known[name]
 
 

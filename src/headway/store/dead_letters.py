@@ -125,12 +125,12 @@ def waits() -> ColumnElement[bool]:
     return AWAITING & removed_at.correlate(dead_letter).scalar_subquery().is_(None)
 
 
-def resolve_of_removed(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> int:
-    """Resolve the dead letters of manifests that were just removed; returns how many there were."""
-    return _acknowledge(tx, AWAITING & among(tx, dead_letter.c.manifest_id, manifest_ids), reason)
+def resolve_of_removed(tx: Transaction, manifest_ids: Sequence[int], reason: str) -> None:
+    """Resolve the dead letters of manifests that were just removed."""
+    _acknowledge(tx, AWAITING & among(tx, dead_letter.c.manifest_id, manifest_ids), reason)
 
 
-def resolve_left_behind(tx: Transaction, limit: int) -> int:
+def resolve_left_behind(tx: Transaction, limit: int) -> None:
     """Resolve at most *limit* dead letters that wait although their manifest was removed.
 
     Removal resolves them at once. These are of earlier versions, or were written by a manager
@@ -139,17 +139,18 @@ def resolve_left_behind(tx: Transaction, limit: int) -> int:
     removed = select(manifest.c.id).where(manifest.c.removed_at.is_not(None))
     chosen = select(dead_letter.c.id).where(AWAITING, dead_letter.c.manifest_id.in_(removed))
     ids = tx.connection.execute(chosen.order_by(dead_letter.c.id).limit(limit)).scalars().all()
-    return _acknowledge(tx, AWAITING & among(tx, dead_letter.c.id, ids), REMOVED) if ids else 0
+    if ids:
+        _acknowledge(tx, AWAITING & among(tx, dead_letter.c.id, ids), REMOVED)
 
 
-def _acknowledge(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> int:
+def _acknowledge(tx: Transaction, chosen: ColumnElement[bool], reason: str) -> None:
     values = {
         "status": DeadLetterStatus.ACKNOWLEDGED.value,
         "resolved_at": tx.now,
         "resolution_note": reason,
     }
     statement = update(dead_letter).where(locked_in_order(tx, dead_letter, chosen)).values(values)
-    return tx.connection.execute(statement).rowcount
+    tx.connection.execute(statement)
 
 
 def awaiting(tx: Transaction) -> list[DeadLetter]:

@@ -2,7 +2,6 @@
 
 import logging
 from http import HTTPStatus
-from urllib.parse import quote
 
 from anyio import to_thread
 from fastapi import FastAPI, Request, Response
@@ -14,7 +13,7 @@ from headway.errors import HeadwayError
 from headway.observe import told
 from headway.web.api.problems import problem
 from headway.web.failures import Failure, failure_of
-from headway.web.paths import is_for_programs, route_path
+from headway.web.paths import encoded_path, is_for_programs
 from headway.web.rendering import page, see_other, url
 from headway.web.security.auditing import note_refusal
 
@@ -105,7 +104,7 @@ def _login(request: Request, failure: Failure) -> Response:
         return gone
     if request.method != "GET":
         return sign_in_page(request, "You are not logged in, or no longer.")
-    here = route_path(request.scope)
+    here = encoded_path(request.scope)
     query = f"?{request.url.query}" if request.url.query else ""
-    asked = "" if here == "/" else url(request, quote(here)) + query
+    asked = "" if here == "/" else url(request, here) + query
     return see_other(request, "/login", next=asked)

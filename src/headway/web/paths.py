@@ -20,6 +20,15 @@ def route_path(scope: MutableMapping[str, Any]) -> str:
     return path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
+def encoded_path(scope: MutableMapping[str, Any]) -> str:
+    """The same path percent-encoded, as it stands in an address.
+
+    >>> encoded_path({"path": f"/groups/a{ENCODED_SLASH}b c"})
+    '/groups/a%2Fb%20c'
+    """
+    return quote(route_path(scope)).replace(quote(ENCODED_SLASH), "%2F")
+
+
 def is_for_programs(scope: MutableMapping[str, Any]) -> bool:
     """Whether a program asks, not a person with a browser.
 

@@ -85,7 +85,7 @@ async def _started(job: Job, handle: Cancellation, limits: Limits) -> IsolatedPr
     starting: asyncio.Future[IsolatedProcess] = asyncio.ensure_future(begun)
     try:
         await _until_started(starting, handle, min(START_PATIENCE, limits.timeout))
-        if starting.done():
+        if starting.done() and (handle.reason is None or starting.exception() is None):
             return starting.result()
         if handle.reason is None and limits.timeout <= START_PATIENCE:
             handle.request(StopReason.TIMEOUT)

@@ -73,7 +73,7 @@ class Sent:
         }
         given = {name: one for name, one in read.items() if one is not ABSENT}
         optional = shape.nullable or not required
-        if optional and all(one in ("", None, False, []) for one in given.values()):
+        if optional and not any(map(_says_something, given.values())):
             return None if shape.nullable else ABSENT
         return given
 
@@ -106,6 +106,15 @@ def _nothing(shape: Shape, text: str, required: bool) -> Any:
     if shape.kind is Kind.TEXT and (required or "default" in shape.node):
         return text
     return "" if required else ABSENT
+
+
+def _says_something(value: Any) -> bool:
+    """Return whether a field of a group was filled in; a switch that is off and no rows were not.
+
+    >>> _says_something(0), _says_something(False)
+    (True, False)
+    """
+    return value is not False and value not in ("", None, [])
 
 
 def _as_json(text: str) -> Any:

@@ -64,7 +64,8 @@ def shape_of(root: Schema, node: Any, depth: int = 0) -> Shape:
     """
     around = resolved(root, node)
     meant, nullable = _without_null(root, around)
-    return Shape(_kind(meant, depth), {**meant, **_outside(around)}, nullable)
+    whole = {**meant, **_outside(around)}
+    return Shape(_kind(whole, depth), whole, nullable)
 
 
 def resolved(root: Schema, node: Any) -> Schema:

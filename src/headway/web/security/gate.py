@@ -1,7 +1,6 @@
 """The gate in front of every route: whoever is not known gets no further than what is public."""
 
 from http import HTTPStatus
-from urllib.parse import parse_qs
 
 from anyio import to_thread
 from fastapi import Request, Response
@@ -105,12 +104,12 @@ class Gate:
         """The first visit by the printed address: its key becomes a cookie and is gone."""
         if request.method != "GET" or route_path(request.scope) != "/":
             return None
-        keys = parse_qs(request.url.query, max_num_fields=10).get("token", [])
-        if not keys:
+        key = request.query_params.get("token")
+        if not key:
             return None
         if self._access.who(request) is not None:
             return see_other(request, "/")
-        session = self._access.first_use(request, keys[0])
+        session = self._access.first_use(request, key)
         if session is None:
             return sign_in_page(request, USED_KEY)
         note_login(request, self._access, session)
