@@ -1,4 +1,5 @@
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 
 from headway.config import Settings, unknown_variables, variable_name
 from headway.domain.due import MisfirePolicy
+from headway.domain.readiness import Defaults
 from headway.domain.retry import RetryPolicy
 from headway.domain.setting_values import as_text, parse_duration
 from headway.errors import SettingsError
@@ -184,12 +186,220 @@ def test_bad_keywords_are_refused(name: str, value: object, rule: str) -> None:
     assert f"for example {name}=" in line
 
 
+RANGES: list[tuple[str, Any, Any, Any, Any, str]] = [
+    ("max_crashes", 0, 1, 1_000_000, 1_000_001, "a whole number from 1 to 1000000"),
+    ("worker_count", 0, 1, 4096, 4097, "a whole number from 1 to 4096"),
+    ("default_max_retries", -1, 0, 1_000_000, 1_000_001, "a whole number from 0 to 1000000"),
+    ("dependent_priority_boost", -1, 0, 31, 32, "a whole number from 0 to 31"),
+    (
+        "max_queued_per_group",
+        0,
+        1,
+        1_000_000,
+        1_000_001,
+        "a whole number from 1 to 1000000, or none for no limit",
+    ),
+    ("retry_backoff_multiplier", 0.99, 1.0, 100.0, 100.1, "a number from 1 to 100"),
+    ("retry_jitter", -0.01, 0.0, 1.0, 1.01, "a number from 0 to 1"),
+    (
+        "polling_interval",
+        timedelta(milliseconds=9),
+        timedelta(milliseconds=10),
+        timedelta(days=3653),
+        timedelta(days=3653, seconds=1),
+        "a duration from 0.01 seconds to 10 years",
+    ),
+    (
+        "shutdown_timeout",
+        timedelta(seconds=-1),
+        timedelta(0),
+        timedelta(days=3653),
+        timedelta(days=3653, seconds=1),
+        "a duration from 0 seconds to 10 years",
+    ),
+    (
+        "server_lease",
+        timedelta(seconds=0.9),
+        timedelta(seconds=1),
+        timedelta(hours=1),
+        timedelta(seconds=3601),
+        "a duration from 1 second to 1 hour, or none",
+    ),
+    (
+        "azolla_claim_lease",
+        timedelta(seconds=0.9),
+        timedelta(seconds=1),
+        timedelta(hours=1),
+        timedelta(seconds=3601),
+        "a duration from 1 second to 1 hour",
+    ),
+    ("dashboard_port", 0, 1, 65535, 65536, "a port from 1 to 65535"),
+    (
+        "azolla_registry",
+        "",
+        "x",
+        "x" * 4096,
+        "x" * 4097,
+        "the path of a file, or none",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "below", "lowest", "highest", "above", "rule"), RANGES, ids=lambda one: str(one)[:30]
+)
+def test_the_ends_of_a_range_are_taken_and_what_is_beyond_is_refused(
+    name: str, below: Any, lowest: Any, highest: Any, above: Any, rule: str
+) -> None:
+    for value in (lowest, highest):
+        assert getattr(Settings(**{name: value}), name) == value
+    for value in (below, above):
+        (line,) = problems({}, **{name: value})
+        assert f" must be {rule}, for example {name}=" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("manager_enabled", "manager_enabled=True"),
+        ("allow_lost_commits", "allow_lost_commits=True"),
+        ("max_active_jobs", "max_active_jobs=10"),
+        ("worker_count", "worker_count=4"),
+        ("server_lease", "server_lease='15s'"),
+        ("retry_jitter", "retry_jitter=0.2"),
+        ("azolla_registry", "azolla_registry='azolla.toml'"),
+        ("dashboard_host", "dashboard_host='127.0.0.1'"),
+        ("dashboard_port", "dashboard_port=8700"),
+        ("dashboard_public_url", "dashboard_public_url='https://headway.example.com'"),
+        ("dashboard_allowed_hosts", "dashboard_allowed_hosts=('headway.example.com',)"),
+        ("dashboard_trusted_proxies", "dashboard_trusted_proxies=('10.0.0.0/8',)"),
+        ("exclude_from_max_active_jobs", "exclude_from_max_active_jobs=('nightly-report',)"),
+        ("default_misfire_policy", "default_misfire_policy='fire_once_now'"),
+        ("azolla_claim_lease", "azolla_claim_lease='30s'"),
+    ],
+)
+def test_the_example_of_a_refusal_is_a_value_that_is_taken(name: str, example: str) -> None:
+    (line,) = problems({}, **{name: object()})
+    assert line.endswith(f", for example {example}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("exclude_from_max_active_jobs", ["a", "b"], ("a", "b")),
+        ("exclude_from_max_active_jobs", {"a"}, ("a",)),
+        ("exclude_from_max_active_jobs", frozenset({"a"}), ("a",)),
+        ("dashboard_allowed_hosts", ["A.example.com"], ("a.example.com",)),
+        ("dashboard_allowed_hosts", {"a"}, ("a",)),
+        ("dashboard_trusted_proxies", ["10.0.0.1"], ("10.0.0.1/32",)),
+        ("dashboard_host", "LocalHost", "localhost"),
+        ("dashboard_host", "x" * 253, "x" * 253),
+        ("dashboard_public_url", "http://Ops.example.com:8080", "http://ops.example.com:8080"),
+        ("default_misfire_policy", "do_nothing", MisfirePolicy.DO_NOTHING),
+        ("azolla_registry", Path("azolla.toml"), "azolla.toml"),
+        ("dashboard_secret_file", None, None),
+        ("server_lease", "20s", timedelta(seconds=20)),
+        ("server_lease", None, None),
+    ],
+)
+def test_keywords_are_taken_as_people_write_them(name: str, value: object, kept: object) -> None:
+    assert getattr(Settings(**{name: value}), name) == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dashboard_public_url", "https://ops.example.com/?a=b"),
+        ("dashboard_public_url", "https://ops.example.com/#a"),
+        ("dashboard_public_url", "ftp://ops.example.com"),
+        ("dashboard_public_url", "https://"),
+        ("dashboard_public_url", "https://under_score.example.com"),
+        ("dashboard_host", "-a"),
+        ("dashboard_host", "x" * 254),
+        ("dashboard_port", "8700"),
+        ("dashboard_trusted_proxies", ["10.0.0.1/8"]),
+        ("exclude_from_max_active_jobs", ["x" * 256]),
+        ("server_lease", True),
+        ("azolla_registry", 5),
+    ],
+)
+def test_what_is_no_address_name_or_path_is_refused(name: str, value: object) -> None:
+    (line,) = problems({}, **{name: value})
+    assert line.startswith(f"{name}=")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("server_lease", " None ", None),
+        ("server_lease", "", None),
+        ("server_lease", "20s", timedelta(seconds=20)),
+        ("azolla_registry", " NONE ", None),
+        ("azolla_registry", "", None),
+        ("azolla_registry", "peers.toml", "peers.toml"),
+        ("dashboard_public_url", "None", None),
+        ("dashboard_public_url", " ", None),
+        ("dashboard_host", " ::1 ", "::1"),
+        ("dashboard_port", " 8080 ", 8080),
+        ("manager_enabled", " No ", False),
+        ("manager_enabled", "1", True),
+        ("retry_jitter", " 0.5 ", 0.5),
+        ("max_crashes", " 7 ", 7),
+        ("dashboard_allowed_hosts", " a , ,b", ("a", "b")),
+        ("exclude_from_max_active_jobs", " a , ,b", ("a", "b")),
+        ("shutdown_timeout", " 1H ", timedelta(hours=1)),
+    ],
+)
+def test_variables_may_have_blanks_and_say_none(name: str, text: str, value: object) -> None:
+    assert getattr(Settings.from_sources({variable_name(name): text}), name) == value
+
+
+def test_only_what_is_left_out_of_a_wrong_pair_is_compared() -> None:
+    (line,) = problems(default_job_timeout=0, stale_in_progress_timeout="1m")
+    assert line.startswith("default_job_timeout=0 must be a duration")
+    (line,) = problems(default_job_timeout="2h", stale_in_progress_timeout=0)
+    assert line.startswith("stale_in_progress_timeout=0 must be a duration")
+
+
+def test_what_counts_for_manifests_that_say_nothing_of_their_own() -> None:
+    settings = Settings(
+        default_retry_delay="90s",
+        default_max_retries=7,
+        default_misfire_policy="do_nothing",
+        default_misfire_threshold="2m",
+    )
+    assert settings.manifest_defaults == Defaults(
+        settings.retry_policy, 7, MisfirePolicy.DO_NOTHING, timedelta(minutes=2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "none"),
+        (True, "true"),
+        (False, "false"),
+        (timedelta(0), "0s"),
+        (timedelta(days=1, hours=2, minutes=3, seconds=4.5), "1d2h3m4.5s"),
+        (timedelta(hours=25), "1d1h"),
+        (("a", "b"), "a,b"),
+        (7, "7"),
+    ],
+)
+def test_values_as_one_writes_them_in_a_variable(value: object, text: str) -> None:
+    assert as_text(value) == text
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         *[("worker_count", ""), ("worker_count", "four"), ("manager_enabled", "maybe")],
         *[("retention_period", "none"), ("max_active_jobs", "-1"), ("max_active_jobs", "1_0")],
-        *[("retry_backoff_multiplier", "inf"), ("shutdown_timeout", "soon\n")],
+        *[
+            ("retry_backoff_multiplier", "inf"),
+            ("shutdown_timeout", "soon\n"),
+            ("shutdown_timeout", ""),
+        ],
     ],
 )
 def test_bad_variables_are_refused_under_their_own_name(name: str, text: str) -> None:

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from sqlalchemy.exc import OperationalError
 
 from headway import Headway, HeadwayError, Run
 from headway.domain.execution import ExecutionState, FailureCode
+from headway.domain.lease_time import LeaseTime
 from headway.domain.work_queue import NewEntry, Source
 from headway.executor import Executor
 from headway.store import leases, work_queue
+from headway.store.servers import EXECUTOR
 from headway.store.tables import execution, server
 from tests.builders import PATIENCE, Scene, eventually
 from tests.store.factories import rows_of
@@ -229,6 +232,114 @@ def test_who_never_knows_it_fails_it_with_the_reason_in_the_end(scene: Scene) ->
     failure = scene.execution(execution_id).failure
     assert failure is not None and failure.type == FailureCode.REFUSED
     assert "does not know the workflow 'unheard-of'" in failure.message
+
+
+def test_who_runs_all_but_some_sends_those_back(scene: Scene) -> None:
+    scene.app.workflow("load")(lambda: None)
+    execution_id = delivered(scene)
+    with Executor(scene.app, but=["work"]) as executor:
+        [row] = scene.history.servers.all()
+        assert executor.run(execution_id) is HANDED_BACK
+        assert executor.run(delivered(scene, "load")) is COMPLETED
+
+    assert (row.roles, row.slots) == ((EXECUTOR,), 0)
+    assert "load" in row.workflows and "work" not in row.workflows
+    returned = scene.execution(execution_id)
+    assert returned.failure is not None
+    assert returned.failure.message == f"{row.id} does not run the workflow 'work'"
+    [told] = scene.events.named("execution.handed_back")
+    assert told.fields == returned.told()
+
+
+def test_what_has_no_retry_policy_of_its_own_is_tried_again_by_the_settings(scene: Scene) -> None:
+    scene.configure(server_lease="10s", default_retry_delay="3h", max_retry_delay="9h")
+    scene.failing.add(None)
+    [entry] = scene.enqueue(NewEntry("work", Source.AD_HOC, "null", max_attempts=2))
+    execution_id = dispatched(scene, entry)
+    with Executor(scene.app) as executor:
+        assert executor.run(execution_id) is ExecutionState.FAILED
+    [waiting] = scene.history.queue.all()
+    ended_at = scene.execution(execution_id).finished_at
+    assert ended_at is not None and waiting.scheduled_at == ended_at + timedelta(hours=3)
+
+
+def test_what_was_refused_too_often_is_tried_again_by_the_settings(scene: Scene) -> None:
+    scene.configure(
+        server_lease="10s",
+        max_dispatch_attempts=1,
+        unknown_workflow_timeout=0.01,
+        default_retry_delay="3h",
+        max_retry_delay="9h",
+    )
+    [entry] = scene.enqueue(NewEntry("unheard-of", Source.AD_HOC, "null", max_attempts=2))
+    ends: list[ExecutionState | None] = []
+    with Executor(scene.app) as executor:
+        while ends[-1:] != [ExecutionState.FAILED] and len(ends) < 9:
+            execution_id = dispatched(scene, entry)
+            ends.append(executor.run(execution_id))
+    assert set(ends[:-1]) <= {HANDED_BACK}
+    [waiting] = scene.history.queue.all()
+    ended_at = scene.execution(execution_id).finished_at
+    assert ended_at is not None and waiting.scheduled_at == ended_at + timedelta(hours=3)
+
+
+def test_one_that_was_taken_for_dead_says_what_it_was_running(
+    scene: Scene,
+) -> None:
+    """And gives it up: somebody else starts it again."""
+    scene.configure(server_lease="1s", shutdown_timeout="0s")
+    started = threading.Event()
+
+    @scene.app.workflow
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    execution_id = delivered(scene, "wait")
+    with Executor(scene.app) as executor, ThreadPoolExecutor(1) as threads:
+        ending = threads.submit(executor.run, execution_id)
+        assert started.wait(PATIENCE)
+        [before] = rows_of(scene.store, server)
+        with scene.store.writing() as tx:
+            leases.leave(tx, before["id"])
+        [dead] = scene.events.wait_for("server.dead")
+        assert (dead.fields["owner"], dead.fields["jobs"]) == (before["id"], ["wait"])
+        assert ending.result(PATIENCE) is HANDED_BACK
+
+
+def test_what_must_not_go_on_unwatched_is_stopped_once_the_lease_is_nearly_over(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.configure(server_lease="1s", shutdown_timeout="0s")
+    started = threading.Event()
+
+    @scene.app.workflow("wait", stop_when_cut_off=True)
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    def away(*arguments: object) -> bool:
+        raise OperationalError("UPDATE", {}, Exception("gone"))
+
+    execution_id = delivered(scene, "wait")
+    with Executor(scene.app) as executor, ThreadPoolExecutor(1) as threads:
+        ending = threads.submit(executor.run, execution_id)
+        assert started.wait(PATIENCE)
+        monkeypatch.setattr(leases, "renew", away)
+        [told] = scene.events.wait_for("server.cut_off")
+        assert told.fields["executions"] == [execution_id]
+        assert ending.result(PATIENCE) is HANDED_BACK
+
+
+def test_no_run_begins_once_the_lease_may_be_over(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution_id = delivered(scene)
+    with Executor(scene.app) as executor:
+        own = executor._lease_time
+        assert not own.lasts("another"), "the keeper of the lease tells it"
+        monkeypatch.setattr(LeaseTime, "lasts", lambda lease, owner: lease is not own)
+        assert executor.run(execution_id) is HANDED_BACK
 
 
 def test_closing_hands_back_what_runs(scene: Scene) -> None:

@@ -1,15 +1,18 @@
 """Green or red, and why: what the loops and the lease of a process say."""
 
-from datetime import UTC, datetime, timedelta
+import threading
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+import pytest
 from sqlalchemy.exc import OperationalError
 
-from headway.errors import StepFailed
+from headway import health
+from headway.errors import DatabaseOutage, DatabaseUnavailable, StepFailed
 from headway.health import NO_PROGRESS, Health, HealthWatch, Trouble, diagnose
 from headway.loops import Loop, LoopState
-from headway.observe import Observer
-from tests.builders import Recorder
+from headway.observe import Event, Observer
+from tests.builders import PATIENCE, Recorder
 
 NOW = datetime(2030, 1, 7, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -44,6 +47,28 @@ def test_a_loop_that_fails_once_is_no_trouble_but_one_that_goes_on_failing_is() 
     assert reasons(failing("manager", 2, broken)) == []
     assert reasons(failing("manager", 3, broken)) == [
         "the manager fails again and again since 2030-01-07 11:59:59 UTC: no such column"
+    ]
+
+
+def test_a_database_that_is_away_is_no_trouble_of_the_loops_that_fail_for_it() -> None:
+    """Each that fails for another reason is one."""
+    assert reasons(failing("manager", 3, AWAY)) == []
+    found = reasons(failing("pulse", 1, AWAY), failing("manager", 3, ValueError("no")))
+    assert found[1:] == ["the manager fails again and again since 2030-01-07 11:59:59 UTC: no"]
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (DatabaseUnavailable("the file is damaged"), "the database cannot be used"),
+        (DatabaseOutage("the file is damaged"), "the database does not answer"),
+    ],
+)
+def test_a_database_that_answers_but_cannot_be_used_is_told_as_that(
+    error: Exception, what: str
+) -> None:
+    assert reasons(failing("pulse", 1, error)) == [
+        f"{what} since 2030-01-07 11:59:59 UTC: the file is damaged"
     ]
 
 
@@ -90,6 +115,70 @@ def test_a_change_is_told_once() -> None:
     assert seen.events[1].fields["reasons"] == [str(away), str(over)]
 
 
+AWAY_SINCE = Trouble("the database does not answer", NOW, "connection refused")
+REPORTED = Trouble("the database file was deleted", NOW, reported=True)
+
+
+def looks(*course: tuple[Trouble, ...]) -> list[Event]:
+    """What was told in this course of troubles."""
+    observer = Observer()
+    seen = Recorder(observer)
+    healths = iter([Health(troubles) for troubles in course])
+    watch = HealthWatch(lambda: next(healths), observer)
+    for _ in course:
+        watch.look()
+    return seen.events
+
+
+def test_what_has_an_event_of_its_own_is_not_told_again() -> None:
+    assert looks((REPORTED,), ()) == []
+
+
+def test_a_process_is_not_healthy_again_before_all_its_troubles_are_over() -> None:
+    told = looks((AWAY_SINCE,), (REPORTED,), (AWAY_SINCE,), ())
+    assert [one.name for one in told] == [
+        "service.unhealthy",
+        "service.unhealthy",
+        "service.healthy",
+    ]
+
+
+def test_how_long_it_was_unhealthy_counts_from_the_first_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = NOW
+
+    class Moments(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return now
+
+    monkeypatch.setattr(health, "datetime", Moments)
+    over = Trouble("the lease is over", NOW)
+    course = iter([(AWAY_SINCE,), (AWAY_SINCE, over), ()])
+    observer = Observer()
+    seen = Recorder(observer)
+    watch = HealthWatch(lambda: Health(next(course)), observer)
+    for _ in range(3):
+        watch.look()
+        now += SECOND
+    [healthy] = seen.named("service.healthy")
+    assert healthy.fields == {"seconds": 2.0}
+
+
+def test_a_watch_looks_by_itself_until_it_is_stopped() -> None:
+    looked = threading.Event()
+
+    def look() -> Health:
+        looked.set()
+        return Health()
+
+    watch = HealthWatch(look, Observer())
+    watch.start()
+    assert looked.wait(PATIENCE)
+    watch.stop()
+
+
 def test_a_loop_knows_since_when_it_fails() -> None:
     def fail_twice() -> float:
         if loop.state().failures < 2:
@@ -105,7 +194,8 @@ def test_a_loop_knows_since_when_it_fails() -> None:
 
     assert (first.failures, str(first.error), first.busy_since) == (1, "no", None)
     assert (second.failures, second.failing_since) == (2, first.failing_since)
-    assert (loop.state().failures, loop.state().failing_since) == (0, None)
+    last = loop.state()
+    assert (last.failures, last.error, last.failing_since) == (0, None, None)
 
 
 def test_a_loop_knows_since_when_a_pass_is_under_way() -> None:

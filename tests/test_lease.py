@@ -1,8 +1,11 @@
 """The keeper of a lease: beats, being late, being dead and coming back."""
 
+import os
+import socket
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -12,11 +15,13 @@ from headway import lease
 from headway.domain import lease_time
 from headway.domain.lease_time import LeaseTime
 from headway.domain.routing import Routing
+from headway.errors import DatabaseUnavailable
 from headway.lease import ON_POSTGRESQL, ON_SQLITE, LeaseKeeper, lease_of, this_process
 from headway.observe import Observer
 from headway.store import leases
 from headway.store.engine import Store
 from headway.store.migrate import migrate
+from headway.store.servers import ServerProcess
 from headway.store.tables import server
 from headway.store.transaction import Transaction
 from tests.builders import Recorder
@@ -35,17 +40,22 @@ class Kept:
         self.events = Recorder(observer)
         self.given_up: list[str] = []
         self.time_left = LeaseTime()
+        self.on_lost: Callable[[str], object] = lambda own_id: None
         self.keeper = LeaseKeeper(
             self.store,
             LEASE,
             observer,
             lambda own_id: this_process(own_id, ["worker"], ["work"], 2, Routing()),
             running=lambda: ["load-users"],
-            on_lost=self.given_up.append,
+            on_lost=self._give_up,
             on_cut_off=self._stop_exclusive,
             time_left=self.time_left,
         )
         self.exclusive = [7]
+
+    def _give_up(self, own_id: str) -> None:
+        self.given_up.append(own_id)
+        self.on_lost(own_id)
 
     def _stop_exclusive(self) -> list[int]:
         stopped, self.exclusive = self.exclusive, []
@@ -79,6 +89,92 @@ def test_a_process_has_a_row_while_it_lives(kept: Kept) -> None:
     assert kept.ids() == []
 
 
+def threads() -> set[str]:
+    return {one.name for one in threading.enumerate()} & {"headway-beat", "headway-contact"}
+
+
+def test_a_process_looks_at_its_contact_until_it_stops(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "renew", break_down)
+    kept.keeper.start()
+    passes(kept.keeper, 2.5)
+    kept.events.wait_for("server.cut_off")
+    assert threads() == {"headway-beat", "headway-contact"}
+    kept.keeper.stop()
+    assert threads() == set()
+
+
+def test_whoever_registers_again_after_a_lost_answer_has_one_row(kept: Kept) -> None:
+    kept.keeper.register()
+    kept.keeper.register()
+    assert kept.ids() == [kept.keeper.id]
+
+
+def test_a_stop_leaves_once(kept: Kept) -> None:
+    """Stopped again, it would open the database once more."""
+    kept.keeper.register()
+    kept.keeper.stop()
+    with kept.store.writing() as tx:
+        row = this_process(kept.keeper.id, ["worker"], ["work"], 2, Routing())
+        leases.register(tx, row, LEASE)
+    kept.keeper.stop()
+    assert kept.ids() == [kept.keeper.id]
+
+
+def test_whoever_cannot_leave_stops_all_the_same(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its row expires by itself."""
+    for error in (OperationalError("DELETE", {}, Exception("gone")), DatabaseUnavailable("lost")):
+        kept.keeper.register()
+
+        def fail(*arguments: object, error: Exception = error) -> None:
+            raise error
+
+        with monkeypatch.context() as broken:
+            broken.setattr(leases, "leave", fail)
+            kept.keeper.stop()
+    assert len(kept.events.named("loop.failed", loop="beat")) == 2
+
+
+class NotedStore(Store):
+    """A store that is its own connection apart, and notes that it was closed."""
+
+    closed = 0
+
+    def apart(self) -> Store:
+        return self
+
+    def close(self) -> None:
+        self.closed += 1
+        super().close()
+
+
+def test_whoever_cannot_register_at_its_start_closes_its_connection(sqlite_url: str) -> None:
+    store = NotedStore(sqlite_url, durable=False)
+
+    def present(own_id: str) -> ServerProcess:
+        return this_process(own_id, ["worker"], ["work"], 2, Routing())
+
+    keeper = LeaseKeeper(store, LEASE, Observer(), present, list, lambda own_id: None)
+
+    def give_up(work: Callable[[], object]) -> object:
+        raise DatabaseUnavailable("away")
+
+    with pytest.raises(DatabaseUnavailable):
+        keeper.start(give_up)  # type: ignore[arg-type]
+    assert store.closed == 1
+    assert threads() == set()
+
+
+def test_a_process_presents_itself_with_all_that_others_go_by() -> None:
+    routing = Routing(default="gpu")
+    assert this_process("me", ["worker"], ["work"], 2, routing) == ServerProcess(
+        "me", socket.gethostname(), os.getpid(), ["worker"], ["work"], 2, routing
+    )
+
+
 @pytest.fixture
 def switch_interval() -> Iterator[float]:
     before = sys.getswitchinterval()
@@ -101,9 +197,11 @@ def test_threads_switch_sooner_in_a_process_with_a_lease(
 def test_a_beat_renews_at_least_four_times_a_lease(kept: Kept) -> None:
     kept.keeper.register()
     [before] = rows_of(kept.store, server)
+    renewed_at = kept.keeper.renewed_at
     assert kept.keeper.beat() <= LEASE.total_seconds() / 4
     [after] = rows_of(kept.store, server)
     assert after["expires_at"] > before["expires_at"]
+    assert kept.keeper.renewed_at > renewed_at
     assert kept.events.events == []
 
 
@@ -112,6 +210,7 @@ def test_a_late_beat_is_told_with_the_jobs_that_run(kept: Kept) -> None:
     passes(kept.keeper, 1.2)
     kept.keeper.beat()
     [late] = kept.events.named("server.late")
+    assert late.fields["owner"] == kept.keeper.id
     assert late.fields["jobs"] == ["load-users"]
     assert 1.2 <= late.fields["seconds"] < 30
 
@@ -222,3 +321,27 @@ def test_the_workers_know_how_long_the_lease_lasts(
     kept.forget()
     keeper.beat()
     assert kept.time_left.lasts(keeper.id) and not kept.time_left.lasts(before)
+
+
+def test_a_name_that_is_lost_lasts_no_longer_once_its_jobs_are_given_up(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of the next name begins when that is registered, however long this takes."""
+    moment = [100.0]
+    for module in (lease, lease_time):
+        monkeypatch.setattr(module, "steady", lambda: moment[0])
+    lasted: list[bool] = []
+
+    def give_up_slowly(own_id: str) -> None:
+        lasted.append(kept.time_left.lasts(dead))
+        moment[0] += 2.0
+
+    kept.on_lost = give_up_slowly
+    kept.keeper.register()
+    dead = kept.keeper.id
+    kept.forget()
+    kept.keeper.beat()
+
+    assert lasted == [False]
+    moment[0] = 104.9
+    assert kept.time_left.lasts(kept.keeper.id)

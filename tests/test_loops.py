@@ -32,6 +32,10 @@ class Passes:
         for _ in range(count):
             assert self._done.acquire(timeout=PATIENCE)
 
+    def none_follows(self) -> bool:
+        """Whether there is no pass for a moment, which is longer than a loop takes for one."""
+        return not self._done.acquire(timeout=0.05)
+
 
 def loop_over(act: Callable[[int], float | Rest]) -> tuple[Loop, Passes, Recorder]:
     observer = Observer()
@@ -169,7 +173,8 @@ def test_an_offer_is_taken_once_the_loop_has_rested() -> None:
         passes.happened()
         loop.offer()
     passes.happened()
-    loop.offer()  # too soon: it rests for an hour
+    loop.offer()
+    assert passes.none_follows(), "too soon: it rests for an hour"
     loop.stop()
 
     assert passes.count == 4
@@ -194,6 +199,40 @@ def test_a_deaf_loop_hears_only_that_it_is_to_stop() -> None:
     for _ in range(100):
         loop.wake()
         loop.offer()
+    assert passes.none_follows()
     loop.stop()
 
     assert passes.count == 1
+
+
+def test_an_offer_is_taken_once() -> None:
+    loop, passes, _ = loop_over(lambda count: Rest(earliest=0.0))
+    loop.start()
+    passes.happened()
+    loop.offer()
+    passes.happened()
+    assert passes.none_follows()
+    loop.stop()
+
+
+@pytest.mark.parametrize("call", [Loop.wake, Loop.offer])
+def test_a_loop_that_begins_later_begins_sooner_when_there_is_something(
+    call: Callable[[Loop], None],
+) -> None:
+    passes = Passes(lambda count: HOUR)
+    loop = Loop("manager", passes, Observer(), after=HOUR)
+    loop.start()
+    assert passes.none_follows()
+    call(loop)
+    passes.happened()
+    loop.stop()
+
+    assert passes.count == 1
+
+
+def test_a_loop_that_begins_later_begins_by_itself() -> None:
+    passes = Passes(lambda count: HOUR)
+    loop = Loop("manager", passes, Observer(), after=0.01)
+    loop.start()
+    passes.happened()
+    loop.stop()

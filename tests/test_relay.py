@@ -12,7 +12,7 @@ from headway.domain.execution import ExecutionState, FailureCode
 from headway.domain.work_queue import NewEntry, Source
 from headway.relay import LONGEST_PAUSE, Relay, Relayed
 from headway.servers.local import LocalServer
-from headway.store import deliveries, leases, outbox
+from headway.store import absent_servers, deliveries, leases, outbox
 from headway.store.servers import EXECUTOR, ServerProcess
 from headway.store.tables import outbox as outbox_table
 from headway.store.tables import work_queue
@@ -60,6 +60,7 @@ class Post:
             app.task_servers,
             app.observer,
             clock=lambda: clock.now.timestamp(),
+            settings=app.settings,
         )
 
     def enqueue(self, count: int = 1) -> None:
@@ -332,8 +333,80 @@ def test_one_execution_that_a_server_does_not_take_keeps_no_other_from_it(post: 
     assert (waiting["dispatch_attempts"], waiting["delayed"]) == (1, True)
     [left] = post.scene.ended(HANDED_BACK)
     assert left.id == refused and left.failure is not None
-    assert post.scene.events.named("dispatch.refused", task_server="broker", count=1)
+    assert left.failure.message == (
+        "task server 'broker' answers, but does not take it: ValueError: no exchange 'jobs'"
+    )
+    [told] = post.scene.events.named("dispatch.refused")
+    assert told.fields == {
+        "task_server": "broker",
+        "count": 1,
+        "error": "ValueError: no exchange 'jobs'",
+    }
+    [back] = post.scene.events.named("execution.handed_back")
+    assert back.fields == left.told()
     assert not post.scene.events.named("task_server.away")
+
+
+def test_what_is_refused_goes_back_as_often_and_as_long_as_the_settings_say(
+    database_url: str,
+) -> None:
+    with Scene(database_url) as scene:
+        post = Post(scene)
+        scene.configure(
+            max_active_jobs=None,
+            max_dispatch_attempts=2,
+            unknown_workflow_timeout="15s",
+            default_retry_delay="3h",
+            max_retry_delay="9h",
+        )
+        scene.app.task_servers.relayed["broker"] = Picky(lambda sent: False)  # type: ignore[index]
+        post.relay = post.new_relay()
+        scene.enqueue(NewEntry("work", Source.AD_HOC, "null", max_attempts=2))
+        waits: list[timedelta] = []
+        for _ in range(4):
+            post.dispatch()
+            post.publish()
+            [entry] = rows_of(scene.store, work_queue)
+            waits.append(entry["scheduled_at"] - scene.clock.now)
+            scene.clock.now = entry["scheduled_at"]
+            if entry["attempts"]:
+                break
+
+    assert waits == [timedelta(seconds=5), timedelta(seconds=10), timedelta(hours=3)]
+
+
+def test_what_a_relay_has_to_do_next_says_when(post: Post) -> None:
+    assert post.publish() == Relayed()
+    post.send()
+    assert post.publish() == Relayed(published=1, due_in=1.0)
+    assert post.publish() == Relayed(due_in=60.0)
+    assert post.publish(seconds=20) == Relayed(due_in=40.0)
+    post.broker.away_after = 0
+    assert post.publish(seconds=40) == Relayed(due_in=0.5)
+    assert post.publish() == Relayed(due_in=0.5)
+    assert post.publish(seconds=0.5) == Relayed(due_in=1.0)
+    post.broker.away_after = None
+    assert post.publish(seconds=1) == Relayed(published=1, back=True, due_in=1.0)
+
+
+def why_away(post: Post) -> dict[str, str]:
+    with post.scene.store.reading() as tx:
+        return {name: one.reason for name, one in absent_servers.absent_servers(tx).items()}
+
+
+def test_why_a_server_is_away_is_on_record_until_it_is_back(post: Post) -> None:
+    post.broker.away_after = 0
+    post.send()
+    post.publish()
+    assert why_away(post) == {"broker": "ConnectionError: no broker"}
+    assert post.scene.app.task_servers.away == {"broker"}
+
+    post.broker.away_after = None
+    post.publish(seconds=1)
+    assert why_away(post) == {}
+    assert post.scene.app.task_servers.away == frozenset()
+    told = [one.fields for one in post.scene.events.named("task_server.back")]
+    assert told == [{"task_server": "broker"}]
 
 
 def test_a_connection_that_was_lost_meanwhile_is_opened_again_and_charged_to_nobody(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -133,6 +134,9 @@ def test_retries_wait_longer_each_time_and_end_in_a_dead_letter() -> None:
         box.advance(days=2)
         ran = box.executions("load-users")
         letters = box.dead_letters()
+        assert box.last("load-users") == ran[-1]
+        assert box.why(execution=ran[0].id).execution == ran[0].id
+        assert "dead letter" in str(box.why("load-users"))
     assert after_start(ran) == [timedelta(minutes=minutes) for minutes in (0, 5, 5 + 10)]
     assert [one.attempt for one in ran] == [1, 2, 3]
     assert {one.state for one in ran} == {ExecutionState.FAILED}
@@ -150,6 +154,27 @@ def test_a_retry_waits_in_the_queue_until_its_time() -> None:
         assert len(box.executions()) == 1
         box.advance(seconds=1)
         assert len(box.executions()) == 2
+
+
+def test_time_passes_by_all_that_is_named() -> None:
+    with Sandbox(Headway("tests"), start=MONDAY) as box:
+        box.advance(timedelta(hours=5), weeks=1, days=2, hours=3, minutes=4, seconds=6)
+        assert box.now == MONDAY + timedelta(days=9, hours=8, minutes=4, seconds=6)
+
+
+def test_the_limit_of_what_may_wait_holds_in_a_sandbox_too() -> None:
+    with Sandbox(Headway("tests", max_queued_per_group=2), start=MONDAY) as box:
+        box.app.workflow("load")(lambda: None)
+        operator = box.app.operator("alice")
+        for _ in range(2):
+            operator.enqueue("load")
+        with pytest.raises(HeadwayError, match="max_queued_per_group"):
+            operator.enqueue("load")
+
+
+def test_who_never_rests_without_a_run_is_told_so() -> None:
+    told = "at 2026-01-05 00:00:00 UTC the sandbox did not come to rest; busiest: nothing ran"
+    assert str(NeverIdle(MONDAY, Counter())) == told
 
 
 def test_once_fires_exactly_at_its_time_and_is_disabled_after() -> None:

@@ -1,6 +1,7 @@
 """Who is woken, here and elsewhere, and that announcements are gathered and survive."""
 
 import threading
+import time
 from functools import partial
 
 import pytest
@@ -98,6 +99,27 @@ def test_announcements_made_during_one_are_sent_together_afterwards() -> None:
     announcer.stop()
 
     assert sent == [{WORKER}, {MANAGER, DISPATCHER}]
+
+
+def test_a_moment_passes_before_the_next_announcement_is_sent() -> None:
+    """What comes in that moment goes with it."""
+    sent_at: list[float] = []
+    twice = threading.Event()
+
+    def send(roles: set[Role]) -> None:
+        sent_at.append(time.monotonic())
+        if len(sent_at) == 1:
+            announcer([MANAGER])
+        else:
+            twice.set()
+
+    announcer = Announcer(send)
+    announcer.start()
+    announcer([WORKER])
+    assert twice.wait(PATIENCE)
+    announcer.stop()
+
+    assert sent_at[1] - sent_at[0] >= Announcer.PAUSE
 
 
 def test_stop_sends_what_is_left() -> None:

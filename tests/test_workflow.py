@@ -320,7 +320,7 @@ def test_a_step_that_takes_no_value_may_follow_anything() -> None:
 @pytest.mark.parametrize(
     ("steps", "parts"),
     [
-        ((), ["workflow 'w' has no steps"]),
+        ((), ["workflow 'w' has no steps; write steps=(first, second)"]),
         ((both, both), ["two steps are named 'both'", "a name of its own"]),
         (both, ["steps is a function", "steps=(both,)"]),
     ],
@@ -333,10 +333,22 @@ def test_a_workflow_of_no_or_equally_named_steps_is_refused(steps: Any, parts: l
 
 @pytest.mark.parametrize(
     ("function", "input_type"),
-    [(both, Table), (only_context, None), (bare_value, Any), (taking(list[int]), list[int])],
+    [
+        (both, Table),
+        (only_context, None),
+        (bare_value, Any),
+        (taking(list[int]), list[int]),
+        (taking(Annotated[int, "limit"]), Annotated[int, "limit"]),
+    ],
 )
 def test_the_input_type_is_what_the_first_step_takes(function: Function, input_type: Any) -> None:
     assert Workflow("w", (function,), Context).input_type == input_type
+
+
+def test_a_workflow_knows_its_step_if_it_is_the_only_one() -> None:
+    one = Workflow("w", (both,), Context)
+    assert one.only_step is one.steps[0]
+    assert Workflow("w", (no_parameters, only_context), Context).only_step is None
 
 
 def test_a_workflow_cannot_be_changed_and_equals_its_like() -> None:
@@ -412,8 +424,11 @@ def test_a_coroutine_handed_back_by_a_plain_function_is_awaited() -> None:
         raise KeyError("users")
 
     assert run(Workflow("w", (decorated,), Context)) == 7
-    with pytest.raises(StepFailed, match="'second'"):
+    with pytest.raises(StepFailed, match="'second'") as caught:
         run(Workflow("w", (returning(None), named("second", lambda: broken())), Context))
+    assert caught.value.__cause__ is not None
+    frames = traceback.extract_tb(caught.value.__cause__.__traceback__)
+    assert [frame.name for frame in frames] == ["broken"]
 
 
 def named(name: str, function: Function) -> Function:

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from headway.cli import resolving
 from headway.cli.deployment import actor
+from headway.history import History
 from headway.store import work_queue
 from headway.store.engine import Store
 from tests.cli.conftest import Shop
@@ -32,6 +34,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("cancel", "--group", "etl"), 2, "add --yes"),
     (("groups", "set", "etl"), 2, "nothing to change"),
     (("groups", "set", "etl", "--cap", "x"), 2, "--cap 4"),
+    (("groups", "set", "etl", "--cap", "0"), 2, "--cap = '0': must be a whole number of at"),
     (("groups", "set", "etl", "--cap", "-1"), 2, "--cap = '-1': must be a whole number of at"),
     (("groups", "set", "etl", "--priority", "99"), 2, "from 0 to 31"),
     (("groups", "set", "elt", "--cap", "1"), 1, "did you mean 'etl'?"),
@@ -47,6 +50,13 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("dead-letters", "requeue", "999"), 1, "not found"),
     (("dead-letters", "acknowledge", "998", "999", "--yes"), 1, "not found"),
     (("dead-letters", "requeue", "1", "2", "--input", "3", "--yes"), 2, "one id"),
+    (("dead-letters", "requeue", "--all", "--input", "3", "--yes"), 2, "one id"),
+    (("dead-letters", "requeue", "1", "--input", "3"), 2, "--app MODULE:APP"),
+    (("dead-letters", "requeue", "1", "--group", "etl"), 2, "give ids, or --all"),
+    (("dead-letters", "requeue", "1", "--workflow", "load"), 2, "give ids, or --all"),
+    (("dead-letters", "acknowledge", "998", "999", "--yes"), 1, "dead letter 998, 999: not found"),
+    (("trigger", "load-2", "--input", "-"), 2, "there is nothing on stdin"),
+    (("trigger", "load-2", "--input", "@latin.json"), 2, "--input @latin.json: is not UTF-8 text"),
 ]
 
 
@@ -114,10 +124,20 @@ def test_triggering_with_an_input(shop: Shop, monkeypatch: pytest.MonkeyPatch) -
     for given in ('{"name": "here"}', "@input.json", "-"):
         shop.said("trigger", "load-2", "--app", "shop:hw", "--input", given)
 
-    assert len(shop.read("queue", "list", "load-2")) == 3
+    assert waiting(shop) == ["file", "here", "stdin"]
 
 
-def test_what_is_wrong_changes_nothing(shop: Shop) -> None:
+def waiting(shop: Shop) -> list[str]:
+    """The names in the inputs of all that is queued."""
+    store = Store(shop.database_url)
+    names = [json.loads(one.input)["name"] for one in History(store).queue.all()]
+    store.close()
+    return sorted(names)
+
+
+def test_what_is_wrong_changes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    (shop.command.folder / "latin.json").write_bytes(b'"\xff"')
     for arguments, code, said in WRONG:
         result = shop(*arguments)
         assert (result.code, result.out) == (code, ""), arguments
@@ -144,16 +164,30 @@ def test_changing_a_group(shop: Shop) -> None:
     [etl] = shop.read("groups", "list", "etl")
     assert (etl["max_active_jobs"], etl["enabled"], etl["priority"]) == (3, False, 0)
 
-    shop.said("groups", "set", "etl", "--cap", "none", "--enable", "--priority", "9")
+    told = ("groups", "set", "etl", "--cap", "none", "--enable", "--priority", "9")
+    assert shop.said(*told) == "group etl: priority 9, enabled, no cap\n"
+    assert shop.read(*told) == {
+        "group": "etl",
+        "priority": 9,
+        "enabled": True,
+        "max_active_jobs": None,
+    }
     [etl] = shop.read("groups", "list", "etl")
     assert (etl["max_active_jobs"], etl["enabled"], etl["priority"]) == (None, True, 9)
 
 
 def test_triggering_and_cancelling_a_group(shop: Shop) -> None:
     assert shop.read("groups", "trigger", "etl", "--yes") == {"group": "etl", "queued": 4}
+    assert shop.said("groups", "trigger", "odd", "--yes") == "queued 1 of group odd\n"
+    shop.said("cancel", "--group", "odd", "--yes")
     assert shop.said("cancel", "--group", "etl", "--yes") == "4 cancelled\n"
     assert shop.read("queue", "list") == []
-    assert audited(shop) == [("group.trigger", "etl"), ("group.cancel", "etl")]
+    assert audited(shop) == [
+        ("group.trigger", "etl"),
+        ("group.trigger", "odd"),
+        ("group.cancel", "odd"),
+        ("group.cancel", "etl"),
+    ]
 
 
 def test_cancelling_by_every_name(shop: Shop) -> None:
@@ -167,6 +201,15 @@ def test_cancelling_by_every_name(shop: Shop) -> None:
         "finished": None,
     }
     assert shop.said("executions", "cancel", "1").startswith("execution 1: already finished: ")
+    over = {"cancelled": 0, "requested": 0, "finished": "completed"}
+    assert shop.read("executions", "cancel", "1", "3") == [
+        {"execution": 1, **over},
+        {"execution": 3, **over},
+    ]
+    shop.said("trigger", "load-2")
+    assert shop.read("queue", "cancel", "8") == [
+        {"entry": 8, "cancelled": 1, "requested": 0, "finished": None}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +245,21 @@ def test_running_something_again(shop: Shop) -> None:
     ]
     [entry] = shop.read("queue", "list")
     assert (entry["source"], entry["external_id"]) == ("rerun", "load-2")
+    assert waiting(shop) == ["fine"]
+    assert entry["max_attempts"] == 1
+
+
+def test_running_several_again_with_another_input(shop: Shop) -> None:
+    given = ("--input", '{"name": "other"}', "--max-attempts", "3")
+    code, out, err = shop("executions", "rerun", "1", *given)
+    assert (code, out) == (2, "")
+    assert "--input is checked by the application's code; name it: --app MODULE:APP" in err
+
+    assert shop.said("executions", "rerun", "1", "3", *given, "--app", "shop:hw") == (
+        "queued execution 1 again as entry 5\nqueued execution 3 again as entry 6\n"
+    )
+    assert [one["max_attempts"] for one in shop.read("queue", "list")] == [3, 3]
+    assert waiting(shop) == ["other", "other"]
 
 
 def test_requeueing_one_dead_letter_asks_nobody(shop: Shop) -> None:
@@ -219,9 +277,52 @@ def test_requeueing_one_dead_letter_asks_nobody(shop: Shop) -> None:
 
 def test_requeueing_with_another_input(shop: Shop) -> None:
     given = ("--input", '{"name": "mended"}', "--app", "shop:hw")
-    shop.said("dead-letters", "requeue", "1", *given)
+    assert shop.read("dead-letters", "requeue", "1", *given) == {
+        "requeued": 1,
+        "asked": 1,
+        "entry": 5,
+    }
 
     assert len(shop.read("queue", "list", "load-1")) == 1
+    assert waiting(shop) == ["mended"]
+
+
+@pytest.mark.parametrize("which", [("--group", "etl"), ("--workflow", "load")], ids=" ".join)
+def test_requeueing_all_of_a_kind(shop: Shop, which: tuple[str, ...]) -> None:
+    assert shop.read("dead-letters", "requeue", *which, "--yes") == {
+        "requeued": 2,
+        "asked": 2,
+        "entry": None,
+    }
+    assert {one["external_id"] for one in shop.read("queue", "list")} == {"load-1", "load-3"}
+    assert audited(shop) == [("dead_letter.requeue", "several")]
+    assert shop.read("dead-letters", "requeue", *which, "--yes")["asked"] == 0, "none waits"
+
+
+def test_of_another_kind_nothing_is_requeued(shop: Shop) -> None:
+    said = shop.said("dead-letters", "requeue", "--group", "odd", "--workflow", "load", "--yes")
+    assert said.startswith("0 requeued: no dead letter of group odd and workflow load waits in ")
+    assert shop.read("dead-letters", "acknowledge", "--workflow", "other") == {
+        "acknowledged": 0,
+        "asked": 0,
+        "entry": None,
+    }
+    assert len(shop.read("dead-letters", "list")) == 2
+
+
+def test_those_that_were_not_found_are_counted(shop: Shop) -> None:
+    told = shop.said("dead-letters", "acknowledge", "1", "998", "999", "--yes")
+    assert told == "1 acknowledged; 2 were resolved already or not found\n"
+    again = shop.read("dead-letters", "acknowledge", "1", "2", "--yes")
+    assert again == {"acknowledged": 1, "asked": 2, "entry": None}
+
+
+def test_many_dead_letters_are_resolved_in_several_batches(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolving, "AT_ONCE", 1)
+    assert shop.said("dead-letters", "acknowledge", "--all", "--yes") == "2 acknowledged\n"
+    assert shop.read("dead-letters", "list") == []
 
 
 @pytest.mark.parametrize("which", [("1",), ("1", "2"), ("--all",)], ids=" ".join)

@@ -1,10 +1,12 @@
 """Headway: what is declared, what is refused in one line, and where the database comes from."""
 
 import logging
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 from headway import Group, Headway, HeadwayError, Run, cron, every, once
 from headway.config import Settings
@@ -284,6 +286,32 @@ def test_workflows_are_excluded_by_function_by_name_or_by_chain() -> None:
     hw = Headway(exclude_from_max_active_jobs=[internal, "other", chain])
 
     assert hw.settings.exclude_from_max_active_jobs == ("internal", "other", "nightly")
+
+
+@pytest.mark.parametrize("kind", [tuple, set, frozenset])
+def test_excluded_workflows_may_be_any_collection(kind: Any) -> None:
+    def internal() -> None: ...
+
+    hw = Headway(exclude_from_max_active_jobs=kind([internal]))
+
+    assert hw.settings.exclude_from_max_active_jobs == ("internal",)
+
+
+def test_a_store_may_be_opened_with_a_clock_of_its_own(sqlite_url: str) -> None:
+    moment = datetime(2030, 1, 1, tzinfo=UTC)
+    hw = Headway("warehouse", database_url=sqlite_url)
+
+    with closing(hw.open_store(clock=lambda: moment)) as store, store.reading() as tx:
+        assert tx.now == moment
+
+
+def test_the_runtime_acts_for_the_application_within_its_limits(sqlite_url: str) -> None:
+    hw = Headway("warehouse", database_url=sqlite_url, max_queued_per_group=7)
+
+    with closing(hw.runtime.store):
+        told = (hw.runtime.application, hw.runtime.owner, hw.runtime.most_queued)
+        assert told == ("warehouse", "warehouse:runtime", 7)
+        assert hw.runtime.store.url.database == make_url(sqlite_url).database
 
 
 def test_a_variable_that_sets_nothing_is_warned_about(

@@ -9,18 +9,23 @@ import pytest
 
 from headway import Headway
 from headway.definition.azolla import Azolla
+from headway.definition.requests import request_page
 from headway.domain.azolla.artifacts import (
+    BlockerKind,
     CaptureStatus,
     ObjectiveStatus,
     ObjectiveType,
     PauseReason,
+    PauseState,
 )
 from headway.domain.versions import version_of
 from headway.errors import ChangedMeanwhile, DefinitionError
-from headway.store import objectives
+from headway.store import objectives, pause_states
+from headway.store.tables import event
 from tests.builders import Scene
 from tests.databases import database_url, postgres_url, sqlite_url
-from tests.store.factories import everything
+from tests.runtime_verbs import runtime_of
+from tests.store.factories import everything, rows_of
 
 __all__ = ["database_url", "postgres_url", "sqlite_url"]
 
@@ -106,9 +111,81 @@ def test_changing_one_leaves_the_rest(scene: Scene, desk: Azolla) -> None:
     assert desk.update("clean", blocked_reason=None).blocked_reason is None
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("title", "clean them all"),
+        ("acceptance_criteria", "none is left"),
+        ("acceptance_criteria", ""),
+        ("importance", 4),
+        ("urgency", 2),
+    ],
+)
+def test_every_field_can_be_changed_by_itself(
+    scene: Scene, desk: Azolla, field: str, value: Any
+) -> None:
+    one = desk.objective("clean", objective_id="clean", acceptance_criteria="none is old")
+    scene.clock.advance(hours=1)
+    change: dict[str, Any] = {field: value}
+    changed = desk.update("clean", **change)
+    assert changed == one.model_copy(update=change | {"updated_at": scene.clock.now})
+    assert desk.objectives()[0] == changed
+
+
+def test_the_standing_objective_may_be_changed_but_not_closed(desk: Azolla) -> None:
+    desk.capture("so that there is one")
+    assert desk.update("standing", status="IN_PROGRESS", urgency=3).urgency == 3
+    with pytest.raises(DefinitionError, match="status = TODO: the standing objective stays"):
+        desk.update("standing", status="TODO")
+
+
+def test_of_more_than_are_asked_for_the_newest_are_listed(scene: Scene, desk: Azolla) -> None:
+    for name in ("first", "second", "third"):
+        desk.capture(name)
+        desk.objective(name, objective_id=name)
+        pause = PauseState(
+            objective_id=name,
+            azolla_id="tests",
+            reason=PauseReason.GATE_FAILED,
+            prioritized_actions=("look",),
+            created_at=scene.clock.now,
+        )
+        with scene.store.writing() as tx:
+            pause_states.add(tx, [(f"pause-{name}", pause)])
+        scene.clock.advance(minutes=1)
+    assert [one.raw_content for one in desk.captures(limit=2)] == ["third", "second"]
+    assert [one.objective_id for one in desk.objectives(limit=2)] == ["third", "second"]
+    assert [one.objective_id for one in desk.pause_states(limit=2)] == ["third", "second"]
+
+
+def test_a_request_gives_a_deployment_that_never_started_its_objective(scene: Scene) -> None:
+    event_id = request_page(runtime_of(scene))
+    [row] = rows_of(scene.store, event)
+    told = {name: row[name] for name in ("event_id", "type", "resource_id", "azolla_id")}
+    assert told == {
+        "event_id": event_id,
+        "type": "MANIFEST_REQUESTED",
+        "resource_id": "tests",
+        "azolla_id": "tests",
+    }
+    assert row["created_at"] == scene.clock.now
+    with scene.store.reading() as tx:
+        assert objectives.find_standing(tx) is not None
+
+
+def test_a_request_names_the_deployment_as_the_registry_does(scene: Scene) -> None:
+    with scene.store.writing() as tx:
+        objectives.ensure_standing(tx, "berlin", "warehouse")
+    request_page(runtime_of(scene))
+    [row] = rows_of(scene.store, event)
+    assert (row["resource_id"], row["azolla_id"]) == ("berlin", "berlin")
+
+
 def test_blocking_and_resolving(desk: Azolla) -> None:
     desk.objective("clean", objective_id="clean", status="IN_PROGRESS")
     blocker = desk.block("clean", "user-input", "which tables may go?")
+    told = (blocker.kind, blocker.description, blocker.resolved)
+    assert told == (BlockerKind.USER_INPUT, "which tables may go?", False)
     [blocked] = desk.objectives(status="BLOCKED")
     assert blocked.blocked_on == (blocker,)
     desk.resolve(blocker.blocker_id)
@@ -166,6 +243,7 @@ REFUSED: dict[str, tuple[Act, str]] = {
     "no reason": (lambda desk: desk.block("clean", "USER_INPUT", ""), "description = ''"),
     "no blocker": (lambda desk: desk.resolve("nobody"), "blocker = 'nobody'"),
     "standing": (lambda desk: desk.update("standing", status="DONE"), "stays IN_PROGRESS"),
+    "not parked": (lambda desk: desk.unpark("nobody"), "event = 'nobody': is not parked"),
     "capture id": (lambda desk: desk.mark_processed(""), "capture = ''"),
 }
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from headway import Headway, Item, every, once
+from headway import Headway, Item, cron, every, once
 from headway.definition.builder import Chain
+from headway.domain.schedule import Never
 from headway.errors import DefinitionError, HeadwayError
 
 HOURLY = every(hours=1)
@@ -267,6 +268,13 @@ def test_an_error_at_item_57_of_100_declares_none_of_them(hw: Headway, call: str
     with pytest.raises(DefinitionError, match="load-57: priority = 99"):
         getattr(chain, call)(*arguments)
     assert hw.declaration() == before
+
+
+@pytest.mark.parametrize("schedule", [HOURLY, NEW_YEAR, cron("0 6 * * *"), Never()])
+def test_a_schedule_in_the_place_of_an_input_is_the_schedule(hw: Headway, schedule: Any) -> None:
+    hw.schedule("work", "self", schedule)
+    [made] = hw.declaration().manifests
+    assert (made.schedule, made.input) == (schedule, "null")
 
 
 def test_an_input_may_be_left_out_where_the_workflow_takes_none(hw: Headway) -> None:

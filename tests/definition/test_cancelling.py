@@ -84,6 +84,27 @@ def test_a_pending_run_never_starts(scene: Scene, runtime: Runtime) -> None:
     assert ended.failure.message == "cancelled before it started: wrong day"
 
 
+def test_without_a_reason_a_run_was_asked_to_stop(scene: Scene, runtime: Runtime) -> None:
+    key = scene.pending("work")
+    cancel(runtime, execution=key)
+    ended = scene.execution(key)
+    assert ended.failure is not None
+    assert ended.failure.message == "cancelled before it started: asked for"
+
+
+@pytest.mark.parametrize("length", [500, 501])
+def test_a_reason_is_kept_up_to_five_hundred_characters(
+    scene: Scene, runtime: Runtime, length: int
+) -> None:
+    scene.pending("work")
+    [running] = scene.claim()
+    cancel(runtime, execution=running.id, reason="  " + "x" * length)
+    with scene.store.reading() as tx:
+        [stop] = [one.stop for one in executions.owned_by_any(tx, [OWNER])]
+    assert stop is not None and len(stop) <= 500
+    assert ("characters cut" in stop) is (length + 2 > 500) and stop == stop.strip()
+
+
 def test_a_running_one_is_asked_and_ends_as_cancelled(scene: Scene, runtime: Runtime) -> None:
     declare(scene, "load")
     scene.manage()

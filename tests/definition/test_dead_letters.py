@@ -186,6 +186,31 @@ def test_many_at_once(world: World) -> None:
         assert sorted(world.given) == [2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        ("requeue_many", "1 requeued"),
+        ("requeue_all", "1 requeued"),
+        ("acknowledge_many", "1 acknowledged"),
+        ("acknowledge_all", "1 acknowledged"),
+    ],
+)
+def test_a_note_about_several_is_kept_with_each(world: World, verb: str, told: str) -> None:
+    with world.dead(every(hours=1)) as box:
+        chosen = [[letter_of(box)]] if verb.endswith("many") else []
+        done = getattr(letters(box), verb)(*chosen, "known since monday")
+        assert (done.count, done.message) == (1, told)
+        assert stored(box).resolution_note == "known since monday"
+
+
+@pytest.mark.parametrize("length", [2000, 2001])
+def test_a_note_is_kept_up_to_two_thousand_characters(world: World, length: int) -> None:
+    with world.dead(every(hours=1)) as box:
+        letters(box).acknowledge(letter_of(box), "x" * length)
+        note = stored(box).resolution_note
+    assert len(note) <= 2000 and ("characters cut" in note) is (length > 2000)
+
+
 def test_of_two_people_one_wins(world: World) -> None:
     with world.dead(every(hours=1)) as box:
         letter, done = letter_of(box), list[bool]()
@@ -224,6 +249,9 @@ def test_a_list_or_note_of_another_kind_is_refused(world: World) -> None:
     with world.open() as box:
         with pytest.raises(DefinitionError, match="must be a list of ids"):
             letters(box).acknowledge_many(wrong)
+        text: Any = "78"
+        with pytest.raises(DefinitionError, match="dead letters = '78': must be a list of ids"):
+            letters(box).requeue_many(text)
         with pytest.raises(DefinitionError, match="note = 7: must be text"):
             letters(box).requeue_all(wrong)
 

@@ -402,6 +402,16 @@ def test_the_example_is_one_the_field_would_accept(
     assert [part for part in parts if part not in message] == []
 
 
+def test_an_error_has_the_places_of_everything_that_is_wrong() -> None:
+    with pytest.raises(InputError) as refused:
+        InputType(Table).encode({"nmae": "users", "partition": "x"}, SUBJECT)
+    assert refused.value.places == (
+        (("nmae",), "Extra inputs are not permitted"),
+        (("name",), "Field required"),
+        (("partition",), NOT_INTEGER),
+    )
+
+
 def test_there_is_no_example_where_none_is_known_to_be_right() -> None:
     assert message_of(Ruled, {"no_default": 1}).endswith("greater than or equal to 10")
 
@@ -440,6 +450,7 @@ def test_there_is_no_example_where_none_is_known_to_be_right() -> None:
         (Table, BigTable(name="users"), ["BigTable(name='users'", f"{CHANGED} Table("]),
         (list[Table], [BigTable(name="users")], ["'[0]' = BigTable", CHANGED]),
         (Secret, {"password": "x"}, ["'password'", f"a serializer; for example {REVEALING}"]),
+        (Open, Open(more={1, 2}), ["'more' = {1, 2}", f"{CHANGED} [1, 2]"]),  # type: ignore[call-arg]
         (Forgetful, {"number": 3}, ["'number' = 3", f"{CHANGED} 0"]),
         (Prefixing, {"name": "x"}, ["'name' = 'p-x'", f"{CHANGED} 'p-p-x'"]),
         (Checked, {"number": 1}, ["'number' = 1: Value error, two lines"]),

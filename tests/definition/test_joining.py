@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, select, text
 from sqlalchemy.orm import Session
 
 from headway import Item
+from headway.definition.cancelling import Cancelled
+from headway.definition.operating import Operator
 from headway.definition.runtime import Runtime
+from headway.domain.execution import ExecutionState
 from headway.errors import (
+    ChangedMeanwhile,
     CircularDependencyError,
     DatabaseUnavailable,
     DefinitionError,
     ParentNotFound,
 )
-from headway.store import bulk
+from headway.store import bulk, dead_letters
+from headway.store.bells import hang
+from headway.store.dead_letters import NewDeadLetter
 from headway.store.tables import manifest, work_queue
 from headway.store.transaction import CHANNEL
 from tests.builders import PATIENCE, START, Scene
 from tests.databases import database_url, postgres_url, sqlite_url
-from tests.runtime_verbs import HOURLY, VERBS, Call, dependents, picture, runtime_of, set_the_scene
+from tests.runtime_verbs import (
+    FINISHED,
+    HOURLY,
+    VERBS,
+    Call,
+    dependents,
+    picture,
+    runtime_of,
+    set_the_scene,
+)
 from tests.store.factories import everything
 
 __all__ = ["database_url", "postgres_url", "sqlite_url"]
@@ -132,6 +148,46 @@ def test_servers_are_notified_of_what_a_caller_commits(postgres_url: str, name: 
         assert heard(listening, channel) == [topic]
 
 
+def resolve(runtime: Runtime) -> None:
+    [letter] = runtime.dead_letters.awaiting()
+    assert runtime.dead_letters.requeue(letter.id).success
+
+
+def acknowledge(runtime: Runtime) -> None:
+    assert runtime.dead_letters.acknowledge_all().count == 1
+
+
+def cancel(runtime: Runtime) -> None:
+    assert runtime.cancelling.cancel("extract", None, None, None, None).cancelled == 1
+
+
+@pytest.mark.parametrize("act", [resolve, acknowledge, cancel])
+def test_servers_are_notified_of_what_is_resolved_or_cancelled(
+    postgres_url: str, act: Callable[[Runtime], None]
+) -> None:
+    with Scene(postgres_url) as scene, scene.store.listening() as listening:
+        set_the_scene(scene)
+        runtime = runtime_of(scene)
+        with scene.store.writing() as tx:
+            dead_letters.create(tx, [NewDeadLetter(scene.ids_of("report")[0], "broken", 1)])
+        channel = listening.execute(text(f"SELECT {CHANNEL}")).scalar_one()
+        listening.exec_driver_sql(f'LISTEN "{channel}"')
+        act(runtime)
+        assert heard(listening, channel) == [""]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_servers_in_this_process_are_told_on_sqlite(sqlite_url: str, name: str) -> None:
+    with Scene(sqlite_url) as scene:
+        set_the_scene(scene)
+        topics: list[str] = []
+        end = hang(make_url(sqlite_url), topics.append)
+        VERBS[name].call(runtime_of(scene), None)
+        Operator("alice", runtime_of(scene)).disable("report")
+        end()
+    assert topics == ["dispatcher" if name in QUEUEING else "", ""]
+
+
 def heard(listening: Connection, channel: str) -> list[str]:
     """The topics of all notifications since the last call."""
     listening.execute(text("SELECT pg_notify(:channel, 'end')"), {"channel": channel})
@@ -232,10 +288,77 @@ def test_the_application_passes_the_connection_on(scene: Scene, callers: Engine)
     with callers.connect() as connection:
         scene.app.disable("extract", connection=connection)
         scene.app.enable("resting", connection=connection)
+        scene.app.rerun(FINISHED, connection=connection)
         scene.app.unschedule("report", connection=connection)
+        scene.app.trigger("extract", connection=connection)
+        scene.app.trigger_group("loads", connection=connection)
+        scene.app.enqueue("work", connection=connection)
+        scene.app.enqueue_many("work", [None], connection=connection)
+        scene.app.set_group("loads", priority=3, connection=connection)
         connection.rollback()
     assert everything(scene.store) == before
     scene.app.runtime.store.close()
+
+
+def test_the_application_passes_every_option_on(scene: Scene) -> None:
+    hw = scene.app
+
+    @hw.workflow
+    def count(number: int) -> None: ...
+
+    hw.schedule(count, "sum", 1)
+    scene.apply()
+    with scene.store.reading() as tx:
+        earlier = set(tx.connection.execute(select(work_queue.c.id)).scalars())
+    hw.trigger("sum", 7, delay=timedelta(minutes=5), max_attempts=3)
+    hw.enqueue("count", 8, priority=4, max_attempts=2)
+    hw.enqueue_many("count", [9], priority=5, max_attempts=6)
+    hw.rerun(FINISHED, None, max_attempts=7)
+    with scene.store.reading() as tx:
+        rows = tx.connection.execute(select(work_queue).order_by(work_queue.c.id)).all()
+    added = [row for row in rows if row.id not in earlier]
+    told = [
+        (row.source, row.workflow, row.input, row.input_type, row.priority, row.max_attempts)
+        for row in added
+    ]
+    assert told == [
+        ("trigger", "count", "7", "int", 0, 3),
+        ("ad_hoc", "count", "8", "int", 4, 2),
+        ("ad_hoc", "count", "9", "int", 5, 6),
+        ("rerun", "work", "null", "", 0, 7),
+    ]
+    assert [row.scheduled_at is not None for row in added] == [True, False, False, False]
+    hw.runtime.store.close()
+
+
+def test_the_application_passes_on_what_a_group_is_to_be(scene: Scene) -> None:
+    hw = scene.app
+    hw.set_group("reports", max_active_jobs=2, priority=9, enabled=False)
+    [group] = [one for one in scene.history.groups.all() if one.name == "reports"]
+    assert (group.max_active_jobs, group.priority, group.enabled) == (2, 9, False)
+    changes: list[Callable[[], None]] = [
+        lambda: hw.set_group("reports", priority=8, expected="0"),
+        lambda: hw.enable("resting", expected="0"),
+        lambda: hw.disable("extract", expected="0"),
+    ]
+    for change in changes:
+        with pytest.raises(ChangedMeanwhile):
+            change()
+    hw.runtime.store.close()
+
+
+def test_the_application_passes_on_what_to_cancel_and_why(scene: Scene) -> None:
+    hw = scene.app
+    [queued] = scene.history.queue.all()
+    execution = scene.pending("work")
+    assert hw.cancel(entry=queued.id) == Cancelled(cancelled=1)
+    assert hw.cancel(execution=FINISHED) == Cancelled(finished=ExecutionState.COMPLETED)
+    assert hw.cancel(execution=execution, reason="wrong day") == Cancelled(cancelled=1)
+    failure = scene.execution(execution).failure
+    assert failure is not None
+    assert failure.message == "cancelled before it started: wrong day"
+    assert hw.cancel(group="loads") == Cancelled()
+    hw.runtime.store.close()
 
 
 @pytest.mark.parametrize("at", [HOURLY, START, None, "tomorrow"])

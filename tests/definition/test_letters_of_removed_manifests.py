@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, update
 
 from headway import every
-from headway.definition.interventions import DeadLetters
+from headway.definition.interventions import DeadLetters, Resolution
 from headway.history.retention import Retention
 from headway.store import dead_letters, outcomes
 from headway.store.dead_letters import NewDeadLetter
@@ -109,11 +109,9 @@ def test_requeueing_it_is_refused_with_a_sentence(
     dead: Scene, remove: Callable[[Scene], None]
 ) -> None:
     remove(dead)
-    refused = letters(dead).requeue(1)
-    assert (refused.success, refused.message) == (
-        False,
-        WORDS + "if it is declared again, trigger it: headway trigger load",
-    )
+    told = WORDS + "if it is declared again, trigger it: headway trigger load"
+    assert letters(dead).requeue(1) == Resolution(False, told, removed=True)
+    assert letters(dead).requeue(1, input=None) == Resolution(False, told, removed=True)
     assert letters(dead).requeue_all().count == 0
     assert dead.history.queue.all() == []
 

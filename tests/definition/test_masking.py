@@ -1,9 +1,21 @@
 """A stored input is shown without what its workflow declares secret; so are the errors about it."""
 
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import pytest
-from pydantic import AfterValidator, BaseModel, Field, PlainSerializer, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    RootModel,
+    SecretStr,
+    model_validator,
+)
 
 from headway.definition.inputs import InputType
 from headway.definition.masking import shown_input
@@ -41,6 +53,17 @@ def test_a_stored_secret_is_not_shown() -> None:
     text = InputType(Login).encode({"user": "ada", "pw": "geheim"}, "connect")
     assert "geheim" in text
     assert shown_input(registry(), "connect", text) == {"user": "ada", "password": MASK}
+
+
+class Named(BaseModel):
+    user: str = Field(alias="login")
+    password: Stored = Field(alias="pw")
+
+
+def test_what_is_no_secret_is_shown_by_the_name_of_its_field() -> None:
+    text = InputType(Named).encode({"login": "ada", "pw": "geheim"}, "connect")
+    shown = InputType(Named).masked(json.loads(text))
+    assert shown == {"user": "ada", "password": MASK}
 
 
 @pytest.mark.parametrize("text", ['{"user": "ada"}', '"geheim"', "{broken"])
@@ -84,6 +107,73 @@ def test_a_misplaced_or_quoted_secret_is_not_told_either(taken: Any, given: Any)
         InputType(taken).encode(given, "connect")
     assert "geheim" not in str(refused.value)
     assert "geheim" not in repr(refused.value.places)
+
+
+@dataclass
+class Held:
+    user: str
+    password: Stored
+
+
+class Keys(RootModel[list[Stored]]): ...
+
+
+class Codes(RootModel[list[Annotated[str, Field(json_schema_extra={"format": "password"})]]]): ...
+
+
+class Unspoken(BaseModel):
+    """A type that no JSON schema describes."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    password: Stored
+    call: Callable[[], None]
+
+
+@pytest.mark.parametrize(
+    ("taken", "value"),
+    [
+        (Login, Login(user="ada", pw=SecretStr("geheim"))),
+        (Login, {"user": "ada", "pw": "geheim"}),
+        (Login, {"user": "ada", "password": "geheim"}),
+        (Login, {"user": SecretStr("geheim")}),
+        (Held, Held("ada", SecretStr("geheim"))),
+        (Held, {"user": "ada", "password": "geheim"}),
+        (Keys, Keys([SecretStr("geheim")])),
+        (Codes, Codes(["geheim"])),
+        (tuple[Stored, ...], (SecretStr("geheim"),)),
+        (list[Stored], ("geheim",)),
+        (list[Stored], {"geheim"}),
+        (dict[str, Login], {"first": {"pw": "geheim"}}),
+        (Unspoken, {"password": "geheim", "call": "said"}),
+    ],
+)
+def test_a_secret_is_replaced_in_other_texts_whatever_holds_it(taken: Any, value: Any) -> None:
+    redaction = InputType(taken).secrets.redaction_of(7, value)
+    assert redaction.text("ada said geheim") == f"ada said {MASK}"
+
+
+def test_a_value_without_end_hides_what_is_found_before() -> None:
+    endless: list[Any] = ["geheim"]
+    endless.append(endless)
+    redaction = InputType(list[Stored]).secrets.redaction_of(endless)
+    assert redaction.text("ada said geheim") == f"ada said {MASK}"
+
+
+def test_of_a_type_without_a_schema_everything_stored_is_hidden() -> None:
+    declared = InputType(Unspoken)
+    assert declared.json_schema() == {}
+    assert declared.masked({"password": "geheim", "user": "ada"}) == MASK
+
+
+def test_a_stored_text_that_cannot_be_read_does_not_tell_its_secret() -> None:
+    with pytest.raises(InputError) as refused:
+        InputType(Choosy).decode('{"password":"geheim"}', "connect")
+    assert "geheim" not in str(refused.value) and f"{MASK} was stolen" in str(refused.value)
+    with pytest.raises(InputError) as refused:
+        InputType(Login).decode('{"user":"root","password":"geheim"}', "connect")
+    assert "geheim" not in str(refused.value) and "root may not log in" in str(refused.value)
+    redaction = InputType(Login).redaction_of('{"user":"ada","password":"geheim"}')
+    assert redaction.text("ada said geheim") == f"ada said {MASK}"
 
 
 def test_a_default_that_is_secret_is_no_example() -> None:

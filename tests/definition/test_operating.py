@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,28 @@ from sqlalchemy import ColumnElement, Table, select
 from headway import Headway
 from headway.definition.operating import Operator
 from headway.definition.runtime import Runtime
+from headway.domain.idempotency import request_digest
 from headway.domain.versions import version_of
 from headway.errors import ChangedMeanwhile, DefinitionError, HeadwayError
+from headway.store import dead_letters
+from headway.store.dead_letters import NewDeadLetter
 from headway.store.engine import Store
+from headway.store.reading import queue
 from headway.store.tables import manifest, manifest_group
 from tests.builders import Scene
 from tests.databases import Schemas, database_url, migrated_copy, postgres_url, sqlite_url
-from tests.operations import OPERATIONS, Operation, everything, noted, open_for_business
-from tests.runtime_verbs import runtime_of
+from tests.operations import (
+    CAPTURE,
+    MADE_UP,
+    OBJECTIVE,
+    OPERATIONS,
+    Operation,
+    cancel,
+    everything,
+    noted,
+    open_for_business,
+)
+from tests.runtime_verbs import FINISHED, runtime_of
 
 __all__ = ["database_url", "postgres_url", "sqlite_url"]
 
@@ -42,10 +57,76 @@ FAILURES: dict[str, Callable[[Operator], Any]] = {
     "a cap below zero": lambda on: on.set_group("loads", max_active_jobs=-1),
     "already gone": lambda on: on.unschedule("nothing"),
     "no letters": lambda on: on.dead_letters.requeue_many("7"),  # type: ignore[arg-type]
+    "one letter instead of a list": lambda on: on.dead_letters.acknowledge_many(7),  # type: ignore[arg-type]
     "an objective without a title": lambda on: on.azolla.objective(""),
     "no such objective": lambda on: on.azolla.update("nothing", urgency=1),
     "no such blocker": lambda on: on.azolla.resolve("nothing"),
     "not parked": lambda on: on.azolla.unpark("nothing"),
+}
+
+
+DIGEST = request_digest("POST", "/x", b"{}")
+# What the audit tells beside action and subject; ids that are made up end in an ellipsis.
+TOLD: dict[str, dict[str, Any]] = {
+    "trigger": {"entry": 4, "delay": 300.0},
+    "trigger_group": {"queued": 1},
+    "enqueue": {"entry": 4},
+    "rerun": {"entry": 4},
+    "cancel a manifest": {"cancelled": 0, "requested": 1},
+    "cancel a group": {"cancelled": 0, "requested": 2},
+    "cancel an execution": {"cancelled": 0, "requested": 1},
+    "cancel an entry": {"cancelled": 0, "requested": 1},
+    "set_group": {"set": {"max_active_jobs": 2, "priority": 9, "enabled": False}},
+    "requeue": {"entry": 4, "note": "back"},
+    "requeue_many": {"count": 2, "letters": [1, 2]},
+    "requeue_all": {"count": 2, "workflow": "work"},
+    "acknowledge": {"note": "known"},
+    "acknowledge_many": {"count": 2, "letters": [1, 2]},
+    "acknowledge_all": {"count": 1, "group": "loads", "note": "known"},
+    "capture": {"capture": "capture-…", "text": "orders look low"},
+    "mark_processed": {"count": 1},
+    "objective": {"objective": "sweep", "objective_id": "sweep", "urgency": 3},
+    "update": {"set": {"status": "DONE"}},
+    "block": {"blocker": "blocker-…", "kind": "USER_INPUT", "for": "which?"},
+    "request_manifest": {"event": "event-…"},
+}
+Call = Callable[[Any], Any]
+RAN, LETTER = 4, 3  # of ``sum``, whose input is a number
+WITH_EVERY_OPTION: dict[str, tuple[Call, dict[str, Any]]] = {
+    "trigger": (
+        lambda on: on.trigger("sum", 7, delay=timedelta(minutes=5), max_attempts=3),
+        {"entry": 5, "delay": 300.0, "other_input": True},
+    ),
+    "enqueue": (lambda on: on.enqueue("count", 7, priority=4, max_attempts=3), {"entry": 5}),
+    "rerun": (lambda on: on.rerun(RAN, 8, max_attempts=2), {"entry": 5, "other_input": True}),
+    "cancel": (
+        lambda on: cancel(on, entry=2, reason="wrong day"),
+        {"cancelled": 0, "requested": 1, "reason": "wrong day"},
+    ),
+    "requeue": (
+        lambda on: on.dead_letters.requeue(LETTER, "mended", input=9),
+        {"entry": 5, "note": "mended", "other_input": True},
+    ),
+    "requeue_many": (
+        lambda on: on.dead_letters.requeue_many([1, LETTER], "mended"),
+        {"count": 2, "letters": [1, LETTER], "note": "mended"},
+    ),
+    "requeue_all of a group": (
+        lambda on: on.dead_letters.requeue_all("mended", group="loads"),
+        {"count": 1, "group": "loads", "note": "mended"},
+    ),
+    "requeue_all of a workflow": (
+        lambda on: on.dead_letters.requeue_all("mended", workflow="count"),
+        {"count": 1, "workflow": "count", "note": "mended"},
+    ),
+    "acknowledge_many": (
+        lambda on: on.dead_letters.acknowledge_many([1, LETTER], "known"),
+        {"count": 2, "letters": [1, LETTER], "note": "known"},
+    ),
+    "acknowledge_all": (
+        lambda on: on.dead_letters.acknowledge_all("known", workflow="count"),
+        {"count": 1, "workflow": "count", "note": "known"},
+    ),
 }
 
 
@@ -93,6 +174,77 @@ def test_an_action_does_what_the_python_verb_does_and_leaves_one_row(
     assert (row.action, row.subject) == (operation.action, operation.subject)
     assert row.detail is None or json.loads(row.detail)
     assert noted(twin) == []
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_audit_tells_what_was_done(scene: Scene, name: str) -> None:
+    OPERATIONS[name].call(operator_of(scene))
+    assert detail_of(scene) == TOLD.get(name)
+
+
+@pytest.mark.parametrize("name", WITH_EVERY_OPTION)
+def test_an_action_passes_every_option_on_and_tells_of_them(
+    scene: Scene, twin: Scene, name: str
+) -> None:
+    call, told = WITH_EVERY_OPTION[name]
+    for one in (scene, twin):
+        add_sums(one)
+    before = everything(scene)
+    call(operator_of(scene))
+    call(runtime_of(twin))
+    assert everything(scene) == everything(twin) != before
+    assert detail_of(scene) == told
+
+
+def test_the_audit_tells_how_a_run_had_ended_that_was_to_be_cancelled(scene: Scene) -> None:
+    operator_of(scene).cancel(execution=FINISHED)
+    assert detail_of(scene) == {"cancelled": 0, "requested": 0, "finished": "completed"}
+
+
+def test_what_is_captured_comes_from_who_noted_it(scene: Scene) -> None:
+    assert operator_of(scene).azolla.capture("orders look low").source_label == "alice"
+
+
+def test_captures_that_were_processed_already_are_not_noted(scene: Scene) -> None:
+    alice = operator_of(scene)
+    assert (alice.azolla.mark_processed(CAPTURE), alice.azolla.mark_processed(CAPTURE)) == (1, 0)
+    assert detail_of(scene) == {"count": 1}
+
+
+def test_an_objective_is_changed_only_if_it_has_the_version_expected(scene: Scene) -> None:
+    with pytest.raises(ChangedMeanwhile, match=OBJECTIVE):
+        operator_of(scene).azolla.update(OBJECTIVE, urgency=1, expected="0")
+    assert noted(scene) == []
+
+
+def test_what_is_done_together_is_read_together(scene: Scene) -> None:
+    """A request that is done once reads what it has just written."""
+    with operator_of(scene).once("key-1", DIGEST) as once:
+        entry = once.operator.trigger("report")
+        with once.transactions.reading() as tx:
+            assert entry in [one.id for one in queue.list_queued(tx)]
+
+
+def add_sums(scene: Scene) -> None:
+    """A manifest whose input is a number, with a run that has ended and a dead letter."""
+
+    @scene.app.workflow
+    def count(number: int) -> None: ...
+
+    scene.app.schedule("count", "sum", 1, group="sums")
+    scene.apply()
+    runtime_of(scene).trigger("sum")
+    scene.dispatch()
+    scene.run()
+    assert scene.execution(RAN).external_id == "sum"
+    with scene.store.writing() as tx:
+        dead_letters.create(tx, [NewDeadLetter(scene.ids_of("sum")[0], "broken", 1)])
+
+
+def detail_of(scene: Scene) -> Any:
+    """What the only row of the audit tells."""
+    [row] = noted(scene)
+    return None if row.detail is None else json.loads(MADE_UP.sub(r"\1-…", row.detail))
 
 
 @pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES)

@@ -218,6 +218,7 @@ def test_parents_are_for_dependents_alone(hw: Headway, call: str, option: str) -
 
 REFUSED: list[tuple[Call, dict[str, Any], str]] = [
     (DEPENDENT["include"], {"when_busy": "keep"}, "when_busy is about activations"),
+    (DEPENDENT["include"], {"when_busy": "keep", "dormant": False}, "needs dormant=True"),
     (DEPENDENT["include"], {"allow_overlap": 1}, "allow_overlap = 1: must be True or False"),
     (
         DEPENDENT["include"],

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from headway import Headway
 from headway.definition.registry import Registry
+from headway.domain.isolation import asked_for
 from headway.errors import DefinitionError, UnknownWorkflow
 from headway.workflow import Workflow
 
@@ -83,6 +84,56 @@ def test_names_are_sorted_and_a_lone_function_needs_no_tuple() -> None:
     registry.register(None, report, Run)
     registry.register(None, (extract,), Run)
     assert registry.names() == ("extract", "report")
+
+
+def test_each_workflow_is_listed_with_the_step_it_starts_with() -> None:
+    registry = Registry()
+    assert registry.first_steps() == {}
+    registry.register("delta-import", (find_changes, count), Run)
+    registry.register(None, (extract,), Run)
+    assert registry.first_steps() == {"delta-import": "find_changes", "extract": "extract"}
+
+
+def test_what_is_offered_is_registered_when_it_is_first_asked_for() -> None:
+    for reference in ("own.report", report):
+        registry = Registry()
+        registry.offer("own.report", report, Run)
+        assert registry.names() == ()
+        found = registry.find(reference)
+        assert found.name == "own.report"
+        assert registry.find("own.report") is registry.find(report) is found
+        assert (registry.names(), registry.first_steps()) == (
+            ("own.report",),
+            {"own.report": "report"},
+        )
+
+
+def test_an_isolated_workflow_is_isolated_alike_everywhere() -> None:
+    hw = Headway()
+    hw.workflow("load", isolated=True, max_memory="2GB")(extract)
+    hw.workflow("load", isolated=True, max_memory="2GB")(extract)
+    chain = hw.workflow("chain", steps=(find_changes, count), isolated=True, max_memory="1GB")
+    isolated = {name: hw.registry.find(name).isolation for name in hw.registry.names()}
+    assert isolated == {"load": asked_for(True, "2GB"), "chain": asked_for(True, "1GB")}
+    assert isolated["load"] != isolated["chain"]
+    others: list[dict[str, Any]] = [{}, {"isolated": True}, {"isolated": True, "max_memory": "1GB"}]
+    for wishes in others:
+        with pytest.raises(DefinitionError, match="already registered with another isolated="):
+            hw.workflow("load", **wishes)(extract)
+    assert hw.registry.find(chain).name == "chain"
+
+
+def test_a_step_made_inside_a_function_cannot_be_isolated() -> None:
+    def inside(table: Table) -> None: ...
+
+    hw = Headway()
+    with pytest.raises(DefinitionError) as refused:
+        hw.workflow("load", isolated=True)(inside)
+    assert str(refused.value) == (
+        "workflow 'load': isolated = True: step 'inside' is defined inside a function, where its "
+        "process cannot import it from; define it with def at the top of a module"
+    )
+    assert hw.registry.names() == ()
 
 
 def test_registering_the_same_again_changes_nothing() -> None:

@@ -82,6 +82,54 @@ def test_what_another_application_runs_is_not_sent_anywhere(hw: Headway) -> None
     assert [one.task_server for one in routed] == ["other", "local"]
 
 
+class Relayed:
+    """One that is told through the outbox."""
+
+    def publish(self, execution_id: int) -> None: ...
+    def reach(self) -> None: ...
+
+
+def test_work_for_a_server_that_is_away_stays_unless_it_answers_again(hw: Headway) -> None:
+    celery = Relayed()
+    hw.task_servers.add("celery", celery, workflows=["train"])
+    assert dict(hw.task_servers.relayed) == {"celery": celery}
+    assert [one.task_server for one in hw.task_servers.routed([entry(1, "train")])] == ["celery"]
+    hw.task_servers.add("gpu", Nowhere(), groups=["pictures"])
+    everywhere = hw.task_servers.elsewhere()
+    assert hw.task_servers.reachable() == everywhere != ()
+
+    hw.task_servers.note_away("celery", True)
+    assert hw.task_servers.away == {"celery"}
+    assert hw.task_servers.elsewhere() == everywhere
+    without = hw.task_servers.reachable()
+    assert not any(share.holds("train", "nightly") for share in without)
+    assert any(share.holds("load", "pictures") for share in without)
+    assert not any(share.holds("load", "pictures") for share in hw.task_servers.reachable(["gpu"]))
+
+    hw.task_servers.note_away("celery", False)
+    assert (hw.task_servers.away, hw.task_servers.reachable()) == (frozenset(), everywhere)
+
+
+def test_what_is_registered_later_counts_as_well(hw: Headway) -> None:
+    hw.task_servers.add("gpu", Nowhere(), workflows=["train"])
+    assert hw.task_servers.local_workflows() == {"load"}
+    hw.workflow("tidy")(lambda: None)
+    assert hw.task_servers.local_workflows() == {"load", "tidy"}
+    hw.task_servers.add("other", Nowhere(), default=True)
+    assert hw.task_servers.local_workflows() == frozenset()
+    assert [one.task_server for one in hw.task_servers.routed([entry(1, "tidy")])] == ["other"]
+
+
+def test_one_server_may_stand_for_all_of_them(hw: Headway) -> None:
+    hw.task_servers.add("celery", Relayed(), workflows=["train"])
+    hw.task_servers.add("gpu", Nowhere(), groups=["pictures"])
+    inline = Nowhere()
+    other = hw.task_servers.all_handed_to(inline)
+    assert [other["celery"], other["gpu"]] == [inline, inline]
+    assert (other.routing, dict(other.relayed)) == (hw.task_servers.routing, {})
+    assert [one.task_server for one in other.routed([entry(1, "train")])] == ["celery"]
+
+
 WRONG: dict[str, tuple[Callable[[Headway], Any], str]] = {
     "the name of the own workers": (
         lambda hw: hw.task_servers.add("local", Nowhere()),
@@ -90,6 +138,22 @@ WRONG: dict[str, tuple[Callable[[Headway], Any], str]] = {
     "a name twice": (
         lambda hw: hw.task_servers.add("first", Nowhere()),
         "is the name of another task server",
+    ),
+    "the name of one told through the outbox": (
+        lambda hw: hw.task_servers.add("third", Nowhere()),
+        "'third': is the name of another task server; choose another, for example 'third-2'",
+    ),
+    "text instead of workflows": (
+        lambda hw: hw.task_servers.add("second", Nowhere(), workflows="train"),
+        "workflows = 'train': must be a list; for example workflows=['nightly']",
+    ),
+    "a function instead of a list": (
+        lambda hw: hw.task_servers.add("second", Nowhere(), workflows=len),  # type: ignore[arg-type]
+        "workflows = <built-in function len>: must be a list",
+    ),
+    "a group kept here but sent away": (
+        lambda hw: hw.task_servers.keep_local(groups=["nightly"]),
+        "task server 'local': group 'nightly' already goes to 'first'",
     ),
     "a workflow that goes elsewhere": (
         lambda hw: hw.task_servers.add("second", Nowhere(), workflows=["train"]),
@@ -135,6 +199,7 @@ WRONG: dict[str, tuple[Callable[[Headway], Any], str]] = {
 def test_contradictions_are_refused_and_change_nothing(hw: Headway, case: str) -> None:
     first = {"workflows": ["train"], "groups": ["nightly"], "default": True}
     hw.task_servers.add("first", Nowhere(), **first)  # type: ignore[arg-type]
+    hw.task_servers.add("third", Relayed())
     before = hw.task_servers.routing
     call, told = WRONG[case]
     with pytest.raises(HeadwayError) as refused:

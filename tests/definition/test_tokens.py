@@ -16,6 +16,7 @@ from sqlalchemy import select
 from headway.definition.operating import Operator
 from headway.definition.tokens import NewToken, Tokens
 from headway.domain.access import Identity, Scope
+from headway.domain.setting_values import LONGEST
 from headway.errors import DefinitionError, TokenNotFound
 from headway.store.engine import Store
 from headway.store.tables import schema, token
@@ -165,6 +166,25 @@ def test_what_is_wrong_is_named(tokens: Tokens, options: dict[str, Any], told: s
     assert tokens.all() == []
 
 
+@pytest.mark.parametrize("limit", [0, 1001, True])
+def test_a_list_has_from_one_to_a_thousand_tokens(tokens: Tokens, limit: int) -> None:
+    with pytest.raises(DefinitionError, match=f"limit = {limit}"):
+        tokens.all(limit)
+
+
+def test_of_more_tokens_than_are_asked_for_the_newest_are_listed(
+    scene: Scene, tokens: Tokens
+) -> None:
+    for name in ("alice", "carol", "dave"):
+        made(tokens, name)
+        scene.clock.advance(minutes=1)
+    assert [one.name for one in tokens.all(2)] == ["dave", "carol"]
+
+
+def test_the_longest_life_of_a_token_is_accepted(scene: Scene, tokens: Tokens) -> None:
+    assert made(tokens, expires_in=LONGEST).token.expires_at == scene.clock.now + LONGEST
+
+
 def test_giving_and_taking_is_in_the_audit_without_the_text(scene: Scene) -> None:
     bob = Operator("bob", runtime_of(scene))
     new = bob.tokens.create("ci", "admin", expires_in=timedelta(days=1))
@@ -174,6 +194,10 @@ def test_giving_and_taking_is_in_the_audit_without_the_text(scene: Scene) -> Non
     assert new.token.created_by == "bob"
     created, revoked = noted(scene)
     assert (created.actor, created.action, created.subject) == ("bob", "token.create", "ci")
-    assert json.loads(created.detail)["scope"] == "admin"
+    assert json.loads(created.detail) == {
+        "token": new.token.prefix,
+        "scope": "admin",
+        "expires_at": str(scene.clock.now + timedelta(days=1)),
+    }
     assert json.loads(revoked.detail) == {"token": new.token.prefix}
     assert new.text.split("_", 2)[2] not in str((created, revoked))

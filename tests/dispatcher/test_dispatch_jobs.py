@@ -15,6 +15,8 @@ from headway.store.locks import Lock
 from headway.store.tables import execution, manifest, work_queue, work_queue_entries
 from tests.builders import START, Scene, names
 
+DISPATCHED = "execution.dispatched"
+
 
 class Refusing:
     """A task server that cannot be reached."""
@@ -186,7 +188,11 @@ def test_a_refused_hand_over_puts_entries_back_uncharged(scene: Scene) -> None:
     assert [one.state for one in scene.history.executions.all()] == [ExecutionState.HANDED_BACK] * 2
     assert {row.dispatch_attempts for row in entry_rows(scene)} == {1}
     [refused] = scene.events.named("dispatch.refused")
-    assert refused.fields["count"] == 2 and "broker unreachable" in refused.fields["error"]
+    assert refused.fields == {
+        "task_server": "local",
+        "count": 2,
+        "error": "ConnectionError('broker unreachable')",
+    }
 
     assert scene.dispatch().dispatched == (), "the task server is left some time"
     scene.clock.advance(seconds=5)
@@ -208,6 +214,61 @@ def test_an_entry_refused_too_often_fails_with_the_reason(scene: Scene) -> None:
     assert [one.state for one in given_back] == [ExecutionState.HANDED_BACK] * 2
     assert last.state is ExecutionState.FAILED
     assert last.failure is not None and "broker unreachable" in last.failure.message
+
+
+def test_what_was_refused_too_often_is_tried_again_by_the_settings(scene: Scene) -> None:
+    scene.configure(max_dispatch_attempts=1, default_retry_delay="3h", max_retry_delay="9h")
+    [entry] = scene.enqueue(NewEntry("work", Source.AD_HOC, "null", max_attempts=2))
+
+    scene.dispatch(Refusing())
+
+    [row] = entry_rows(scene)
+    assert (row.id, row.attempts, row.scheduled_at) == (entry, 1, START + timedelta(hours=3))
+
+
+def test_a_refused_hand_over_is_a_reason_to_look_again(scene: Scene) -> None:
+    scene.enqueue(NewEntry("work", Source.AD_HOC, "null"))
+    assert scene.dispatch(Refusing()).more
+    scene.clock.advance(minutes=1)
+    assert not scene.dispatch().more
+
+
+def test_a_cycle_tells_what_it_dispatched_and_how_long_each_step_took(scene: Scene) -> None:
+    scene.configure(max_active_jobs=2)
+    declare(scene, "load-users", group=Group("users"))
+    scene.apply()
+    scene.manage()
+    later = START + timedelta(minutes=1)
+    [delayed] = scene.enqueue(NewEntry("work", Source.AD_HOC, "null", scheduled_at=later))
+    [queued] = [one.id for one in scene.history.queue.all() if one.external_id]
+    scene.clock.advance(minutes=2)
+    scene.enqueue(NewEntry("work", Source.AD_HOC, "null"))
+
+    result = scene.dispatch()
+
+    first, second = result.dispatched
+    assert sum(result.reasons.values()) == 1, "the third one waits for a slot"
+
+    told = {one.fields["entry_id"]: one.fields for one in scene.events.named(DISPATCHED)}
+    assert told[queued] == {
+        "execution_id": first,
+        "entry_id": queued,
+        "external_id": "load-users",
+        "group": "users",
+        "workflow": "work",
+        "source": "schedule",
+        "task_server": "local",
+        "queued_at": START,
+        "ready_at": START,
+        "dispatched_at": START + timedelta(minutes=2),
+    }
+    assert told[delayed]["execution_id"] == second
+    assert (told[delayed]["queued_at"], told[delayed]["ready_at"]) == (START, later)
+    [cycle] = scene.events.named("dispatcher.cycle")
+    seconds = cycle.fields.pop("seconds")
+    expected = {"loaded": 3, "dispatched": 2, "failed": 0, "reasons": result.reasons}
+    assert cycle.fields == expected
+    assert list(seconds) == [step.name for step in JOB_DISPATCHER.steps]
 
 
 def test_a_task_server_that_is_always_away_ends_in_a_dead_letter(scene: Scene) -> None:

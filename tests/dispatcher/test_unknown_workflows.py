@@ -47,6 +47,9 @@ def test_an_entry_waits_with_the_reason_and_fails_after_the_timeout(scene: Scene
     [failed] = scene.ended(ExecutionState.FAILED)
     assert failed.failure is not None
     assert failed.failure.type == FailureCode.UNKNOWN_WORKFLOW
+    assert failed.failure.message == "no living server knows its workflow"
+    [told] = [one for one in scene.events.named("dispatcher.cycle") if one.fields["failed"]]
+    assert told.fields["failed"] == 1
     assert live(scene, 3, "work")[-1].failed == (), "counted once"
 
 

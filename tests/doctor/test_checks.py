@@ -10,8 +10,10 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from headway import every
-from headway.doctor import definitions
+from headway.doctor import definitions, deployment
 from headway.doctor.checks import CHECKS
+from headway.doctor.examination import Doctor
+from headway.doctor.findings import page_by_page
 from headway.domain.execution import ExecutionState
 from headway.domain.work_queue import NewEntry, Source
 from headway.store import objectives
@@ -373,6 +375,123 @@ def test_what_can_be_repaired_is_and_all_is_green_afterwards(scene: Scene, case:
     else:
         assert case.check not in report.repaired
         assert case.check in found(scene), "a person has to see to it"
+
+
+# What the deployment itself may be about to see to.
+MOVING = {
+    "ids-behind",
+    "unburied-servers",
+    "orphans",
+    "entries-of-nobody",
+    "held-for-the-free",
+    "pending-for-nobody",
+    "queued-for-nobody",
+    "sleeping-too-long",
+}
+
+
+@pytest.mark.parametrize("case", BY_NAME)
+def test_only_what_may_be_in_motion_is_looked_at_twice(sqlite_scene: Scene, case: Case) -> None:
+    case.breaking(sqlite_scene)
+    waits: list[float] = []
+    told = found(sqlite_scene, wait=waits.append)
+    assert case.check in told
+    assert waits == ([3.0] if MOVING & told.keys() else [])
+
+
+def a_settled(scene: Scene, minutes: int) -> None:
+    declare(scene, "load")
+    scene.cycle()
+    scene.manage()
+    change(scene, manifest_state, settled_until=START + timedelta(minutes=minutes))
+
+
+def a_finished_run(scene: Scene) -> None:
+    scene.pending("work")
+    scene.run()
+
+
+def a_strange_pending(scene: Scene) -> None:
+    scene.pending("strange")
+
+
+def a_strange_queued(scene: Scene) -> None:
+    scene.enqueue(NewEntry("strange", Source.AD_HOC, "null"))
+
+
+LEASE, MINUTE = 15, 60
+LIMITS: list[tuple[str, Break, int]] = [
+    ("orphans", a_run, LEASE + 2),
+    ("unburied-servers", lambda scene: a_server(scene, "gone", expires_in=0), 2 * LEASE),
+    ("pending-for-nobody", a_strange_pending, LEASE + MINUTE),
+    ("queued-for-nobody", a_strange_queued, LEASE + MINUTE),
+]
+
+
+@pytest.mark.parametrize(("check", "breaking", "limit"), LIMITS, ids=[one[0] for one in LIMITS])
+def test_the_deployment_has_some_time_to_see_to_it_itself(
+    scene: Scene, check: str, breaking: Break, limit: int
+) -> None:
+    scene.configure(server_lease=timedelta(seconds=LEASE))
+    breaking(scene)
+    scene.clock.advance(seconds=limit - 1)
+    assert check not in found(scene)
+    scene.clock.advance(seconds=2)
+    assert check in found(scene)
+
+
+def test_an_occurrence_in_the_next_hour_may_be_settled(scene: Scene) -> None:
+    a_settled(scene, minutes=59)
+    assert "settled-ahead" not in found(scene)
+    change(scene, manifest_state, settled_until=START + timedelta(minutes=61))
+    assert "settled-ahead" in found(scene)
+
+
+def test_two_clean_ups_may_be_missed(scene: Scene) -> None:
+    a_finished_run(scene)
+    settings = scene.app.settings
+    late = settings.retention_period + 2 * settings.cleanup_interval
+    scene.clock.advance(seconds=late.total_seconds() - 1)
+    assert "retention-behind" not in found(scene)
+    scene.clock.advance(seconds=2)
+    assert "retention-behind" in found(scene)
+
+
+def test_all_that_is_overdue_is_deleted_and_nothing_younger(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployment, "BATCH", 2)
+    for _ in range(5):
+        a_finished_run(scene)
+    scene.clock.advance(days=31)
+    a_finished_run(scene)
+    assert examine(scene, fix=True).repaired["retention-behind"] == 5
+    assert [one.id for one in scene.history.executions.all()] == [6]
+
+
+def test_all_that_sleep_too_long_are_woken(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "PAGE", 2)
+    declare(scene, *(f"load-{number}" for number in range(5)))
+    scene.cycle()
+    scene.manage()
+    change(scene, manifest_state, wake_at=None)
+    tell(scene, "DELETE FROM headway_wake")
+    assert len(found(scene)["sleeping-too-long"]) == 5
+    assert examine(scene, fix=True).repaired["sleeping-too-long"] == 5
+    assert found(scene) == {}
+
+
+def test_a_repair_goes_on_until_a_page_of_it_is_empty(scene: Scene) -> None:
+    pages = [3, 2, 0, 7]
+    repair = page_by_page(lambda look: pages.pop(0))
+    assert repair(Doctor(scene.store)) == 5
+    assert pages == [7]
+
+
+def test_servers_with_the_same_lease_are_no_finding(scene: Scene) -> None:
+    a_server(scene, "one", expires_in=10, lease=15)
+    a_server(scene, "two", expires_in=5, lease=15)
+    assert found(scene) == {}
 
 
 def test_an_orphan_is_queued_again(scene: Scene) -> None:

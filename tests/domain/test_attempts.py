@@ -108,3 +108,20 @@ def test_what_is_no_number_of_attempts_is_refused_in_one_line(value: object) -> 
         f"extract: max_attempts = {value!r}: must be a whole number from 1 to 1000; "
         "for example max_attempts=3"
     )
+
+
+def test_the_wait_of_an_entry_never_changes_between_versions() -> None:
+    """What is asked again after an upgrade is still the same moment."""
+    policy = RetryPolicy(jitter=1.0)
+    waits = [wait_after(NO_ROWS, attempt, policy, 7).total_seconds() for attempt in (1, 2)]
+    assert waits == [389.0, 636.0]
+    assert wait_after(None, 1, RetryPolicy(), 7) == timedelta(minutes=5)
+
+
+def test_a_worker_that_was_lost_is_charged_to_the_crashes_until_the_last() -> None:
+    lost = failed(FailureCode.WORKER_LOST)
+    nexts = [what_is_next(lost, 1, 3, crashes, 3) for crashes in (0, 1, 2)]
+    assert nexts == [Next.AFTER_CRASH, Next.AFTER_CRASH, Next.OVER]
+    assert what_is_next(lost, 3, 3, 0, None) is Next.OVER
+    assert what_is_next(lost, 2, 3, 0, None) is Next.AFTER_BACKOFF
+    assert what_is_next(Outcome(ExecutionState.FAILED), 1, 3, 0, 3) is Next.OVER

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -22,10 +23,18 @@ from headway.domain.azolla.artifacts import (
     OutputBundle,
     PauseReason,
     PauseState,
+    PauseSummary,
     ResponseStatus,
 )
-from headway.domain.azolla.context import Answer, Context, parse_prompt, prompt_text
-from headway.domain.azolla.gate import judge
+from headway.domain.azolla.context import (
+    Answer,
+    Context,
+    Urgency,
+    parse_prompt,
+    prompt_text,
+    urgency_of,
+)
+from headway.domain.azolla.gate import Judgement, judge
 from headway.domain.azolla.page import Page, build_page, not_answered, page_of, summary_of
 from headway.domain.azolla.ranking import ranked
 from headway.errors import DefinitionError
@@ -307,3 +316,183 @@ def test_a_builder_that_took_too_long_exhausts_its_budget() -> None:
     failed = judge(bundle(metadata={"failure": "budget"}, notes="longer than 60 s"))
     assert (failed.result, failed.pause) == (GateResult.FAIL, PauseReason.BUDGET_EXHAUSTED)
     assert "longer than 60 s" in failed.actions[0]
+
+
+def test_the_whole_page() -> None:
+    seen = Context(
+        azolla_id="here",
+        event_id="e1",
+        asked_at=NOW.astimezone(ZoneInfo("Asia/Tokyo")),
+        pending_captures=1,
+        answers=(
+            pauses("here", pause("here", "o1", PauseReason.GATE_FAILED, 2, "mend it", "or not")),
+            objectives("here", objective("here", "o1", 2, 0), objective("here", "o2", 0, 0)),
+            pauses("shop", pause("shop", "o1", PauseReason.RUN_COMPLETE, 1, "sell\nit")),
+            pauses("barn"),
+            *refused("mill", ResponseStatus.TARGET_UNAVAILABLE, "no\x1broute"),
+        ),
+    )
+    page = build_page(seen)
+    assert page == Page(
+        orientation=("here: mend it", "shop: sell it"),
+        content="""\
+# Where was I?
+
+As seen by here at 2030-01-07 12:00:00 UTC.
+
+## Do first
+
+1. here: mend it
+2. shop: sell it
+
+## Who answered
+
+- barn: 0 pause states, 0 objectives
+- here: 1 pause state, 2 objectives
+- shop: 1 pause state, 0 objectives
+- mill did not answer: TARGET_UNAVAILABLE (no\\x1broute)
+
+## here
+
+- mend it (since 2030-01-07 10:00 UTC)
+  - or not
+
+## shop
+
+- sell it (since 2030-01-07 11:00 UTC)
+
+## Captures
+
+- 1 capture of here not sorted yet""",
+        title="Where was I?",
+    )
+    assert summary_of(seen) == (
+        PauseSummary(
+            source_azolla_id="here",
+            objective_id="o1",
+            reason=PauseReason.GATE_FAILED,
+            prioritized_actions=("mend it", "or not"),
+        ),
+        PauseSummary(
+            source_azolla_id="shop",
+            objective_id="o1",
+            reason=PauseReason.RUN_COMPLETE,
+            prioritized_actions=("sell\nit",),
+        ),
+    )
+
+
+def test_a_line_of_the_page_is_bounded() -> None:
+    long = pause("here", "o1", PauseReason.GATE_FAILED, 2, "x" * 1000)
+    [line] = build_page(context(pauses("here", long))).orientation
+    assert line.startswith("here: x") and len(line) == 300
+    assert page_of("y" * 1000).orientation == ("y" * 300,)
+
+
+def test_what_ranks_alike_is_ordered_by_its_ids() -> None:
+    def alike(azolla: str, key: str, *actions: str) -> PauseState:
+        return pause(azolla, key, PauseReason.GATE_FAILED, 1, *actions)
+
+    seen = context(
+        pauses("shop", alike("shop", "a", "5")),
+        pauses("here", alike("here", "b", "4"), alike("here", "a", "3"), alike("here", "a", "2")),
+    )
+    assert [one.actions for one in ranked(seen)] == [("2",), ("3",), ("4",), ("5",)]
+
+
+def test_blocked_comes_before_what_is_open_and_after_what_ran_out_of_time() -> None:
+    own = [
+        objective("here", "a", 0, 0, status=ObjectiveStatus.TODO),
+        objective("here", "b", 0, 0, status=ObjectiveStatus.BLOCKED),
+    ]
+    rests = [
+        pause("here", "c", PauseReason.RUN_COMPLETE, 9, "read"),
+        pause("here", "d", PauseReason.BUDGET_EXHAUSTED, 5, "give time"),
+        pause("here", "e", PauseReason.GATE_FAILED, 1, "mend"),
+    ]
+    found = ranked(context(pauses("here", *rests), objectives("here", *own)))
+    assert [(one.actions[0], one.since) for one in found] == [
+        ("mend", NOW - timedelta(hours=1)),
+        ("give time", NOW - timedelta(hours=5)),
+        ("unblock “b of here”: nobody said why", NOW),
+        ("read", NOW - timedelta(hours=9)),
+        ("begin “a of here”", NOW),
+    ]
+
+
+def test_what_the_page_needs_to_know_of_an_objective() -> None:
+    assert urgency_of(objective("here", "o1", 3, 2, status=ObjectiveStatus.TODO)) == Urgency(
+        azolla_id="here",
+        objective_id="o1",
+        title="o1 of here",
+        status=ObjectiveStatus.TODO,
+        urgency=3,
+        importance=2,
+    )
+
+
+def test_of_a_deployment_that_gave_no_answer_only_the_first_refusal_is_told() -> None:
+    first, second = refused("mill", ResponseStatus.DENIED)
+    other, _ = refused("barn", ResponseStatus.TARGET_UNAVAILABLE)
+    assert context(second, first, other).refusals() == (other, second)
+    partly = answer("mill", ArtifactType.BLOCKER_REF)
+    assert context(first, second, partly).refusals() == (first, second)
+
+
+def test_the_prompt_has_its_rules_first() -> None:
+    text = prompt_text(context())
+    assert text.startswith("Build a session manifest: ")
+    assert "\n=== CONTEXT (JSON) ===\n{" in text
+    with pytest.raises(DefinitionError) as refusal:
+        parse_prompt("x" * 50)
+    assert str(refusal.value) == (
+        f"full_prompt_text = {'x' * 40!r}: has no line '=== CONTEXT (JSON) ==='; build it with "
+        "prompt_text"
+    )
+
+
+def test_a_judgement_says_why() -> None:
+    two = {"queried_azolla_ids": ["here", "shop"], "prioritized_orientation": ["a", " ", "b"]}
+    assert judge(bundle(metadata=two)) == Judgement(
+        GateResult.PASS,
+        "2 orientation lines from here, shop",
+        PauseReason.RUN_COMPLETE,
+        ("a", "b"),
+    )
+    again = "request the manifest again: headway azolla request-manifest"
+    late = bundle(metadata={"failure": "budget"}, notes="longer than 60 s")
+    assert judge(late) == Judgement(
+        GateResult.FAIL,
+        "longer than 60 s",
+        PauseReason.BUDGET_EXHAUSTED,
+        ("give the builder more time or less to do: longer than 60 s", again),
+    )
+    why = "metadata.prioritized_orientation is empty: nothing says what to do first"
+    silent = bundle(metadata={"queried_azolla_ids": ["here"]})
+    assert judge(silent) == Judgement(
+        GateResult.FAIL,
+        why,
+        PauseReason.GATE_FAILED,
+        (f"review output bundle o1: {why}", again),
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            "one line",
+            "'one line': must be 1 to 5 lines; for example ('sales: requeue load-orders',)",
+        ),
+        (("a", " "), "('a', ' '): every line must be a text that says something"),
+    ],
+)
+def test_a_refused_orientation_says_what_it_must_be(lines: Any, said: str) -> None:
+    with pytest.raises(DefinitionError) as refusal:
+        Page(orientation=lines, content="x")
+    assert str(refusal.value) == f"Page orientation = {said}"
+
+
+def test_an_orientation_may_be_a_list() -> None:
+    lines: Any = ["a"] * 5
+    assert Page(orientation=lines, content="x").orientation == ("a",) * 5

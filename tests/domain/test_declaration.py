@@ -6,15 +6,22 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain.declaration import Declaration, declared_manifest, declared_manifests
+from headway.domain.declaration import (
+    Declaration,
+    check_owner,
+    declared_manifest,
+    declared_manifests,
+)
 from headway.domain.exclusion_kinds import Days
 from headway.domain.manifest import Group, Manifest, Terms, WhenBusy
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, cron, every, once
 from headway.domain.time_options import TimeOptions
+from headway.errors import OwnedByAnother
 
 # Few values each, so that neighbours often share some of them, and sometimes all.
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
@@ -82,3 +89,89 @@ def test_the_text_of_a_manifest_does_not_change_between_versions() -> None:
     assert Declaration("warehouse", {}, (load,)).digest() == (
         "a74044326d98546af53886f7e481b7ddc4969bfe2a3d84c8fdf1a5641f6bd15e"
     )
+
+
+def test_all_that_is_said_about_a_manifest() -> None:
+    terms = Terms(
+        workflow="work",
+        input_type="int",
+        schedule=Never(),
+        group=Group("etl", 4),
+        priority=3,
+        max_retries=0,
+        timeout=timedelta(seconds=90),
+        enabled=False,
+        retry=RetryPolicy(),
+        time=TimeOptions(
+            misfire_threshold=timedelta(0),
+            catch_up_limit=5,
+            exclusions=(Days(frozenset({6})),),
+            tz="Asia/Tokyo",
+        ),
+        join="any",
+        dormant=True,
+        when_busy=WhenBusy.KEEP,
+        batch="all",
+        allow_overlap=True,
+    )
+    assert json.loads(declared_manifest(Manifest("load", "7", terms, ("b", "a")))) == {
+        "external_id": "load",
+        "workflow": "work",
+        "input": "7",
+        "input_type": "int",
+        "kind": "dormant_dependent",
+        "schedule": {
+            "schedule_kind": "none",
+            "interval_seconds": None,
+            "cron_expression": None,
+            "time_zone": None,
+            "once_at": None,
+            "fixed_rate": False,
+        },
+        "time": {
+            "misfire_threshold": "0:00:00",
+            "catch_up_limit": 5,
+            "exclusions": '[{"days":["sat"],"kind":"days","then":"skip"}]',
+            "tz": "Asia/Tokyo",
+        },
+        "group": "etl",
+        "parents": ["b", "a"],
+        "join": "any",
+        "when_busy": "keep",
+        "batch": "all",
+        "priority": 3,
+        "max_retries": 0,
+        "retry": "RetryPolicy(delay=datetime.timedelta(seconds=300), multiplier=2.0, "
+        "max_delay=datetime.timedelta(seconds=3600))",
+        "timeout": 90.0,
+        "enabled": False,
+        "allow_overlap": True,
+    }
+
+
+def test_a_jitter_is_told_where_there_is_one() -> None:
+    jittering = Terms("w", "int", Never(), Group("etl"), retry=RetryPolicy(jitter=0.5))
+    told = json.loads(declared_manifest(Manifest("load", "7", jittering)))["retry"]
+    assert told.endswith("max_delay=datetime.timedelta(seconds=3600), jitter=0.5)")
+
+
+def test_a_digest_changes_with_what_is_declared_and_not_with_the_order_of_groups() -> None:
+    one, two = Group("etl", 4), Group("loads")
+    load = Manifest("load", "7", Terms("work", "int", Never(), one))
+    groups = {"etl": one, "loads": two}
+    first = Declaration("warehouse", groups, (load,)).digest()
+    assert Declaration("warehouse", {"loads": two, "etl": one}, (load,)).digest() == first
+    others = [
+        Declaration("billing", groups, (load,)),
+        Declaration("warehouse", {"etl": one}, (load,)),
+        Declaration("warehouse", groups | {"etl": Group("etl", 5)}, (load,)),
+        Declaration("warehouse", groups, ()),
+    ]
+    assert len({first, *(one.digest() for one in others)}) == 5
+
+
+def test_code_and_run_time_of_one_application_are_the_same_owner() -> None:
+    for owner, application in (("a", "a:runtime"), ("a:runtime", "a"), ("a", "a")):
+        check_owner("load", owner, application)
+    with pytest.raises(OwnedByAnother, match="belongs to the application 'b'"):
+        check_owner("load", "b:runtime", "a")

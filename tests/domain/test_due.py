@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.domain.due import AT_ONCE, MisfirePolicy, decide, due_at, is_due
+from headway.domain.gates import GateName
 from headway.domain.schedule import Never, Schedule, cron, every, once
 
 FIRE, SKIP = MisfirePolicy.FIRE_ONCE_NOW, MisfirePolicy.DO_NOTHING
@@ -98,6 +99,33 @@ def test_decisions(
 )
 def test_as_late_as_the_threshold_is_not_overdue(now: datetime, reason: str) -> None:
     assert decide(FIVE_MINUTES, TEN, now, FIRE, MINUTE).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("schedule", "settled", "now", "reason"),
+    [
+        (FIVE_MINUTES, None, at(13), "first run"),
+        (once(TEN), None, at(13), "due since 2025-01-01 10:00:00 UTC"),
+        (once(TEN), None, at(9), "not due before 2025-01-01 10:00:00 UTC"),
+        (Never(), None, at(9), "has no further occurrence by time"),
+        (FIVE_MINUTES, TEN, at(10, 10), "overdue by 0:05:00, fires once now"),
+    ],
+)
+def test_the_reason_of_a_decision(
+    schedule: Schedule, settled: datetime | None, now: datetime, reason: str
+) -> None:
+    found = decide(schedule, settled, now, FIRE, MINUTE)
+    assert (found.reason, found.skipped_until, found.gate) == (reason, None, GateName.DUE)
+
+
+def test_what_was_missed_is_skipped() -> None:
+    found = decide(FIVE_MINUTES, TEN, at(13, 2), SKIP, MINUTE)
+    missed = "missed 2025-01-01 13:00:00 UTC by more than the misfire threshold of 0:01:00"
+    assert (found.reason, found.skipped_until) == (missed, at(13))
+    assert found.gate is GateName.NOT_MISSED
+    late = decide(FIVE_MINUTES, TEN, at(13, 1), SKIP, MINUTE)
+    assert late.reason == "due since 2025-01-01 13:00:00 UTC, earlier ones were missed"
+    assert (late.skipped_until, late.gate) == (None, GateName.DUE)
 
 
 def test_ten_years_of_missed_seconds_are_not_walked() -> None:

@@ -20,6 +20,7 @@ from headway.domain.exclusions import (
     excluded_since,
     free_from,
 )
+from headway.domain.text import shown
 from headway.errors import ScheduleError
 
 MINUTE = timedelta(minutes=1)
@@ -210,6 +211,7 @@ def test_json_is_readable_and_holds_only_the_fields_of_its_kind() -> None:
         *['[{"kind":"days","days":["sat"],"then":"run"}]', '[{"kind":"dates","dates":[5]}]'],
         *['[{"kind":"dates","dates":["2030-02-30"]}]', '[{"kind":"window","start":"22:00"}]'],
         *['[{"kind":"window","start":"22:00","end":"22:00"}]'],
+        *['[{"kind":"days","days":{"sat":1}}]', '[{"kind":"dates","dates":{"2030-12-24":1}}]'],
         *['[{"kind":"window","start":"22:00","end":"25:00"}]', '[{"kind":"holidays"}]'],
         *['[{"kind":"holidays","country":5}]', '[{"kind":"days","days":["sat"],"then":[]}]'],
         *['[{"kind":"between","start":"2030-01-02","end":"2030-01-01"}]'],
@@ -332,3 +334,156 @@ def test_the_end_of_time_is_never_not_an_error() -> None:
 def test_words(exclusion: Exclusion, words: str) -> None:
     assert exclusion.describe() == words
     assert repr(exclude) == "exclude"
+
+
+MANY = [CHRISTMAS + n * DAY for n in range(1001)]
+DAYS_EXAMPLE = 'for example exclude.days("sat", "sun")'
+DATES_EXAMPLE = "for example exclude.dates(date(2030, 12, 24))"
+BETWEEN_EXAMPLE = "for example exclude.between(date(2030, 12, 24), date(2031, 1, 1))"
+WINDOW_EXAMPLE = 'for example exclude.window("22:00", "06:00")'
+LIST_EXAMPLE = 'for example [exclude.weekends(), exclude.window("22:00", "06:00")]'
+JSON_EXAMPLE = 'for example [{"days":["sat"],"kind":"days","then":"skip"}]'
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: exclude.days(), f"days () must name at least one day, {DAYS_EXAMPLE}"),
+        (
+            lambda: exclude.days(*range(7)),
+            f"days [0, 1, 2, 3, 4, 5, 6] would never run: all seven, {DAYS_EXAMPLE}",
+        ),
+        (
+            lambda: exclude.days("funday"),
+            f"day 'funday' must be a weekday by name, or 0 (Sunday) to 6, {DAYS_EXAMPLE}",
+        ),
+        (
+            lambda: ANY.weekends(then="later"),
+            "then 'later' must be 'skip' or 'defer', for example exclude.weekends(then=\"defer\")",
+        ),
+        (
+            lambda: exclude.dates(*MANY),
+            f"number of dates 1001 must be 1 to 1000 dates, {DATES_EXAMPLE}",
+        ),
+        (lambda: ANY.dates("now"), f"date 'now' must be a date, {DATES_EXAMPLE}"),
+        (
+            lambda: ANY.between(date(1969, 12, 31), CHRISTMAS),
+            f"date datetime.date(1969, 12, 31) must lie between 1970 and 9998, {BETWEEN_EXAMPLE}",
+        ),
+        (
+            lambda: exclude.between(CHRISTMAS, CHRISTMAS - DAY),
+            "end datetime.date(2030, 12, 23) must not be before the start 2030-12-24, "
+            f"{BETWEEN_EXAMPLE}",
+        ),
+        (
+            lambda: exclude.between(CHRISTMAS, CHRISTMAS + 3654 * DAY),
+            "end datetime.date(2040, 12, 25) must be at most 10 years after the start, "
+            f"{BETWEEN_EXAMPLE}",
+        ),
+        (
+            lambda: exclude.window("22:00", time(22)),
+            "end '22:00' must differ from the start; the whole day would never run, "
+            f"{WINDOW_EXAMPLE}",
+        ),
+        (
+            lambda: exclude.window("22", "06:00"),
+            f"start '22' must be a time of day as HH:MM or HH:MM:SS, {WINDOW_EXAMPLE}",
+        ),
+        (
+            lambda: ANY.window("22:00", 6),
+            f"end 6 must be a time of day as HH:MM or HH:MM:SS, {WINDOW_EXAMPLE}",
+        ),
+        (
+            lambda: check_exclusions(5),  # type: ignore[arg-type]
+            f"exclusions 5 must be a list, {LIST_EXAMPLE}",
+        ),
+        (
+            lambda: check_exclusions(["now"]),  # type: ignore[list-item]
+            f"exclusion 'now' must come from exclude, {LIST_EXAMPLE}",
+        ),
+        (
+            lambda: check_exclusions([NIGHT] * 51),
+            f"number of exclusions 51 must be at most 50, {LIST_EXAMPLE}",
+        ),
+        (
+            lambda: check_exclusions([NIGHT, exclude.window("06:00", "22:00")]),
+            "exclusions 'between 22:00 and 06:00; between 06:00 and 22:00' "
+            f"would never run: no time is left, {LIST_EXAMPLE}",
+        ),
+        (
+            lambda: exclusions_from_json("x"),
+            f"exclusions 'x' must be a JSON list, {JSON_EXAMPLE}",
+        ),
+        (
+            lambda: exclusions_from_json("{}"),
+            f"exclusions '{{}}' must be a JSON list, {JSON_EXAMPLE}",
+        ),
+        (
+            lambda: exclusions_from_json('[{"kind":"moon"}]'),
+            "exclusion {'kind': 'moon'} must have a known kind: between, dates, days, holidays, "
+            f"window, {JSON_EXAMPLE}",
+        ),
+        (
+            lambda: exclusions_from_json('[{"kind":"dates","dates":"2030"}]'),
+            "exclusion {'kind': 'dates', 'dates': '2030'} must have the fields of kind dates, and "
+            f"no others, {JSON_EXAMPLE}",
+        ),
+        (
+            lambda: Holidays("DE", "x" * 65),
+            f"subdivision {shown('x' * 65)} must be a short code, "
+            'for example exclude.holidays("DE", subdivision="BY")',
+        ),
+        (
+            lambda: Holidays("DÉ"),
+            "country 'DÉ' must be a short code, "
+            'for example exclude.holidays("DE", subdivision="BY")',
+        ),
+    ],
+)
+def test_a_refusal_names_the_field_the_value_the_rule_and_an_example(
+    build: Callable[[], object], message: str
+) -> None:
+    assert refusal(build) == message
+
+
+def test_the_ends_of_what_is_taken() -> None:
+    assert len(exclude.dates(*MANY[:1000]).dates) == 1000
+    assert exclude.between(CHRISTMAS, CHRISTMAS).covers(datetime(2030, 12, 24, 23))
+    assert exclude.between(CHRISTMAS, CHRISTMAS + 3653 * DAY)
+    assert exclude.dates(date(1970, 1, 1), date(9998, 12, 31))
+    assert exclude.days(*range(6)).days == frozenset(range(6))
+    assert len(check_exclusions([NIGHT] * 50)) == 1
+    assert Holidays("x" * 64, "y" * 64).describe() == f"on public holidays of {'x' * 64}-{'y' * 64}"
+    assert exclude.window(time(22, 0, 30), "06:00:01") == Window(time(22, 0, 30), time(6, 0, 1))
+    assert exclude.days(" Monday ", "TUE", 0).days == frozenset({0, 1, 2})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        exclude.weekends(then="defer"),
+        exclude.days("mon", then="defer"),
+        exclude.dates(CHRISTMAS, then="defer"),
+        exclude.between(CHRISTMAS, CHRISTMAS, then="defer"),
+        exclude.window("22:00", "06:00", then="defer"),
+    ],
+)
+def test_each_kind_may_defer(made: Exclusion) -> None:
+    assert made.then is Then.DEFER
+    text = exclusions_to_json([made])
+    assert exclusions_from_json(text) == (made,)
+    assert exclusions_from_json((text or "").replace(',"then":"defer"', ""))[0].then is Then.SKIP
+
+
+def test_days_of_the_week_add_up() -> None:
+    """Six days of one and the seventh of another leave no time; deferring changes nothing."""
+    six, sunday = exclude.days(*range(1, 7)), exclude.days("sun", then="defer")
+    assert "no time is left" in refusal(lambda: check_exclusions([six, sunday]))
+    assert check_exclusions([six]) == (six,)
+
+
+def test_what_becomes_of_an_occurrence_is_checked_without_the_builder_too() -> None:
+    later: Any = "later"
+    made: Any = "defer"
+    assert Window(time(22), time(6), then=made).then is Then.DEFER
+    assert "must be 'skip' or 'defer'" in refusal(lambda: Days(frozenset({6}), then=later))

@@ -83,3 +83,14 @@ def test_where_nothing_lived_everything_is_counted() -> None:
 
 def test_whoever_has_not_looked_yet_looks_ahead() -> None:
     assert Front().looks_ahead
+
+
+def test_the_next_look_goes_on_where_the_last_one_began() -> None:
+    front = Front()
+    front.go_on([an_entry(20)])
+    assert not front.lanes
+    front.keep([LANE], None, DEAR, 0, 0.0)
+    front.go_on([an_entry(20), an_entry(30)])
+    assert [lane.first_id for lane in front.lanes] == [20]
+    front.keep([LANE], NOON, timedelta(0), 0, 0.0)
+    assert (front.lanes, front.next_at, front.looks_ahead) == ((), None, False)

@@ -104,3 +104,22 @@ def test_without_the_extra_the_declaration_says_what_to_install(
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"headway-scheduler\[holidays\]"):
         exclude.holidays("DE")
+
+
+def test_of_a_country_without_parts_the_part_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in stand_in().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    holiday_calendar.check_country("JP", None)
+    with pytest.raises(ScheduleError) as refused:
+        exclude.holidays("JP", "13")
+    example = 'for example exclude.holidays("DE", subdivision="BY")'
+    assert str(refused.value) == f"subdivision '13' of JP must be left out, {example}"
+    with pytest.raises(ScheduleError) as refused:
+        exclude.holidays("DE", "B")
+    hint = "one of BE, BY (did you mean 'B"
+    assert hint in str(refused.value)
+    with pytest.raises(ScheduleError) as refused:
+        exclude.holidays(" Ja pan ")
+    example = 'for example exclude.holidays("DE")'
+    words = "must be a country code (did you mean 'JP'?)"
+    assert str(refused.value) == f"country ' Ja pan ' {words}, {example}"

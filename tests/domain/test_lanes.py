@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,3 +99,31 @@ def test_of_many_deep_lanes_little_is_read() -> None:
 
     assert len(found) == 100
     assert queue.read <= 300
+
+
+@pytest.mark.parametrize(
+    ("room", "waiting", "cut"),
+    [(2, 4, [3]), (2, 3, [3]), (2, 2, []), (None, 4, []), (5, 6, [])],
+)
+def test_of_each_lane_the_first_that_only_the_cap_keeps_out_is_cut(
+    room: int | None, waiting: int, cut: list[int]
+) -> None:
+    rows = [(0, 50 - place, True) for place in range(waiting)]
+    found = search(Queue([(0, room, rows), (0, None, rows)]), 20, 4)
+    assert len(found.run()) == min(waiting, 4, room or 4) + min(waiting, 4)
+    assert [one.id for one in found.cut] == cut
+
+
+def test_what_cannot_run_is_neither_found_nor_cut() -> None:
+    rows = [(0, 50, True), (0, 49, False), (0, 48, True), (0, 47, False)]
+    found = search(Queue([(0, 1, rows)]), 20, 4)
+    assert [one.id for one in found.run()] == [1]
+    assert [one.id for one in found.cut] == [3]
+
+
+def test_a_lane_is_ordered_by_its_first_entry() -> None:
+    lane = Lane(1, 5, START, 7, group_priority=9, room=1, cap=4)
+    assert lane.order == (-9, -5, START, 7)
+    assert lane.age == (START, 7)
+    fullness = [replace(lane, room=room).full for room in (None, 1, 0, -1)]
+    assert fullness == [False, False, True, True]

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from headway.domain.declaration import Declaration, declared_group, declared_manifest
+from headway.domain.due import MisfirePolicy
 from headway.domain.exclusions import exclude
-from headway.domain.field_changes import VALUE_LIMIT, FieldChange, differences, shortened
-from headway.domain.manifest import Group, Manifest, Terms
+from headway.domain.field_changes import (
+    VALUE_LIMIT,
+    FieldChange,
+    differences,
+    in_words,
+    shortened,
+)
+from headway.domain.manifest import Group, Manifest, Terms, WhenBusy
 from headway.domain.plan import (
     Change,
     GroupChange,
@@ -20,11 +27,13 @@ from headway.domain.plan import (
     KnownGroup,
     KnownManifest,
     Plan,
+    Stranded,
     compare,
 )
 from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, cron, every, once
 from headway.domain.time_options import TimeOptions
+from headway.domain.timing import FirstRun
 from headway.errors import OwnedByAnother
 
 LATER = datetime(2031, 1, 1, tzinfo=UTC)
@@ -265,3 +274,185 @@ def test_a_row_nobody_declared_is_told_in_full() -> None:
     rows = Known({"extract": KnownManifest(None, "warehouse")})
     [change] = compare(wanted(a_manifest()), rows).changed
     assert FieldChange("runs", "unknown", "every 1 hour") in change.fields
+
+
+def test_what_is_new_is_told_with_its_exclusions_and_its_zone() -> None:
+    time = TimeOptions(exclusions=(exclude.weekends(then="defer"),), tz="Asia/Tokyo")
+    alone = a_manifest("extract", time=time, group=Group("extract"), priority=7)
+    [change] = compare(wanted(alone), Known()).created
+    assert change == Change(
+        "extract",
+        (
+            FieldChange("runs", None, "every 1 hour"),
+            FieldChange("exclusions", None, "on sun, sat (defer)"),
+            FieldChange("time zone", None, "Asia/Tokyo"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "before", "after"),
+    [
+        ({"input_type": "int"}, "input type", "None", "int"),
+        ({"time": TimeOptions(catch_up_limit=5)}, "catch-up limit", "default", "5"),
+        (
+            {"time": TimeOptions(misfire_policy=MisfirePolicy.DO_NOTHING)},
+            "misfire",
+            "default",
+            "do_nothing",
+        ),
+        (
+            {"time": TimeOptions(misfire_threshold=timedelta(minutes=2))},
+            "misfire threshold",
+            "default",
+            "0:02:00",
+        ),
+        (
+            {"time": TimeOptions(first_run=FirstRun.AT_FIRST_OCCURRENCE)},
+            "first run",
+            "default",
+            "at_first_occurrence",
+        ),
+        ({"when_busy": WhenBusy.KEEP}, "when busy", "skip", "keep"),
+    ],
+)
+def test_every_field_is_told(change: dict[str, Any], name: str, before: str, after: str) -> None:
+    assert changes_of(a_manifest(), a_manifest(**change)) == {name: (before, after)}
+
+
+def test_what_reads_alike_is_a_change_without_fields() -> None:
+    child = a_manifest("load", schedule=Never(), parents=("extract",))
+    other = a_manifest("load", schedule=Never(), parents=("extract",), join="any", dormant=True)
+    still = a_manifest("load", schedule=Never(), parents=("extract",), dormant=True)
+    assert changes_of(child, other) == {
+        "runs": ("after all of its parents", "when a parent activates it")
+    }
+    [change] = compare(wanted(still), known(other)).changed
+    assert change == Change("load")
+
+
+def test_a_declaration_of_an_earlier_version_is_told_as_well_as_it_can_be() -> None:
+    told = in_words({})
+    assert (told["runs"], told["input type"], told["input"]) == ("unknown", "none", "null")
+    assert in_words({"schedule": {"schedule_kind": "once"}})["runs"] == "unknown"
+    assert in_words({"schedule": {"more": 1}})["runs"] == "unknown"
+    assert in_words({"schedule": {"schedule_kind": "once", "once_at": "?"}})["runs"] == "unknown"
+    assert in_words({"kind": "dependent"})["runs"] == "after all of its parents"
+    assert in_words({"time": {"exclusions": "of a later version"}})["exclusions"] == (
+        "of a later version"
+    )
+    assert in_words({"input": "no json"})["input"] == "no json"
+    assert in_words({"input": '["ü"]'})["input"] == '["ü"]'
+
+
+def test_what_one_line_holds() -> None:
+    assert shortened("a\tb\nc", "")[0] == "a b c"
+    assert shortened("x" * VALUE_LIMIT, "")[0] == "x" * VALUE_LIMIT
+    assert shortened("x" * (VALUE_LIMIT + 1), "")[0] == "x" * (VALUE_LIMIT - 4) + " ..."
+    begin = "0123456789" * 9
+    assert shortened(begin + "a", begin + "bc") == ("... 890123456789a", "... 890123456789bc")
+    assert shortened(begin, begin + "b") == ("... 890123456789", "... 890123456789b")
+
+
+def test_the_plan_has_everything_in_its_place() -> None:
+    changed, gone = a_manifest("b", priority=3), a_manifest("c")
+    plan = compare(
+        wanted(a_manifest("a"), changed, a_manifest("new")),
+        replace(known(a_manifest("a"), a_manifest("b"), gone), outdated=True),
+    )
+    new = FieldChange("runs", None, "every 1 hour"), FieldChange("group", None, "etl")
+    assert plan == Plan(
+        "warehouse",
+        created=(Change("new", new),),
+        changed=(Change("b", (FieldChange("priority", "0", "3"),)),),
+        removed=(Change("c"),),
+        unchanged=1,
+        outdated=True,
+    )
+    assert plan.concerned() == {"b", "c"}
+
+
+CHANGE = Change("load")
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes"),
+    [
+        (Plan("x", created=(CHANGE,)), True),
+        (Plan("x", changed=(CHANGE,)), True),
+        (Plan("x", removed=(CHANGE,)), True),
+        (Plan("x", kept_back=(CHANGE,)), True),
+        (Plan("x", groups=(GroupChange("etl", ()),)), True),
+        (
+            Plan(
+                "x",
+                unchanged=3,
+                kept=(Kept("load", "enabled", "no", "yes"),),
+                outdated=True,
+                stranded=(Stranded("load", "work", "why", 1, 7),),
+            ),
+            False,
+        ),
+    ],
+)
+def test_whether_anything_would_be_different(plan: Plan, changes: bool) -> None:
+    assert plan.has_changes is changes
+
+
+def test_work_of_what_is_removed_is_counted_too() -> None:
+    plan = Plan("x", (Change("new"),), (Change("a"),), (Change("b"),), 0, (Change("c"),))
+    assert plan.concerned() == {"a", "b", "c"}
+    counted = plan.with_work({"b": 1, "new": 5}, {"a": 2, "b": 3, "c": 4})
+    assert counted == replace(
+        plan,
+        changed=(Change("a", running=2),),
+        removed=(Change("b", queued=1, running=3),),
+        kept_back=(Change("c", running=4),),
+    )
+
+
+def test_what_goes_strands_nothing() -> None:
+    found = [Stranded(name, "work", "why", 1, 7) for name in ("a", "b", "c")]
+    plan = Plan("x", removed=(Change("a"),), kept_back=(Change("b"),))
+    assert plan.with_stranded(found) == replace(plan, stranded=(found[2],))
+
+
+def test_a_switch_that_an_operator_has_set_back_is_lost_and_told() -> None:
+    row = replace(known(a_manifest()).manifests["extract"], declared=None, enabled=False)
+    [change] = compare(wanted(a_manifest()), Known({"extract": row})).changed
+    assert FieldChange("enabled", "no", "yes") in change.fields
+    moved = known(a_manifest(), enabled=False)
+    assert compare(wanted(a_manifest(enabled=False)), moved).kept == ()
+    [change] = compare(wanted(a_manifest(enabled=False)), moved).changed
+    assert change.fields == (FieldChange("enabled", "yes", "no"),)
+
+
+def test_a_new_group_has_all_its_values_and_groups_are_sorted() -> None:
+    groups = (Group("z", enabled=False), Group("a", 4, 7))
+    changes = compare(wanted(groups=groups), Known()).groups
+    assert changes == (
+        GroupChange(
+            "a",
+            (
+                FieldChange("max active jobs", None, "4"),
+                FieldChange("priority", None, "7"),
+                FieldChange("enabled", None, "yes"),
+            ),
+            new=True,
+        ),
+        GroupChange(
+            "z",
+            (
+                FieldChange("max active jobs", None, "no cap"),
+                FieldChange("priority", None, "0"),
+                FieldChange("enabled", None, "no"),
+            ),
+            new=True,
+        ),
+    )
+
+
+def test_an_operators_value_that_the_code_takes_over_is_not_lost() -> None:
+    plan = group_plan(Group("etl", 4), Group("etl", 8), max_active_jobs=8)
+    assert plan.groups[0].fields == (FieldChange("max active jobs", "4", "8"),)
+    assert plan.kept == ()

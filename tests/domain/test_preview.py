@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Any
 
 import pytest
 
 from headway.domain.due import MisfirePolicy
 from headway.domain.exclusions import exclude
-from headway.domain.preview import coming_runs
+from headway.domain.manifest import Group, Manifest, Terms
+from headway.domain.preview import coming_runs, how_it_runs
 from headway.domain.schedule import Never, cron, every, once
 from headway.domain.timing import FirstRun, Timing
 
@@ -42,6 +44,8 @@ def starts(timing: Timing, until: datetime = WEEK, key: str = "extract") -> list
         (Timing(once(FRIDAY - timedelta(days=9))), ["Fri 12:00"]),
         (Timing(once(WEEK + timedelta(hours=1))), []),
         (Timing(Never()), []),
+        (Timing(once(WEEK)), ["Fri 12:00"]),
+        (Timing(every(days=7)), ["Fri 12:00", "Fri 12:00"]),
     ],
 )
 def test_the_runs_of_a_week(timing: Timing, expected: list[str]) -> None:
@@ -70,3 +74,33 @@ def test_only_as_many_are_computed_as_are_asked_for() -> None:
     timing = Timing(every(seconds=1))
     until = FRIDAY + timedelta(days=3660)
     assert len(list(islice(coming_runs(timing, "extract", FRIDAY, until), 10))) == 10
+
+
+def test_what_is_settled_is_over_and_an_earlier_declaration_counts() -> None:
+    first = FirstRun.AT_FIRST_OCCURRENCE
+    daily = Timing(every(days=2), first_run=first)
+    settled = coming_runs(daily, "extract", FRIDAY, WEEK, settled=FRIDAY - timedelta(days=1))
+    declared = coming_runs(daily, "extract", FRIDAY, WEEK, declared_at=FRIDAY - timedelta(hours=24))
+    days = [f"{run.at:%a}" for run in settled]
+    assert days == [f"{run.at:%a}" for run in declared] == ["Sat", "Mon", "Wed", "Fri"]
+    assert [f"{run.at:%a}" for run in coming_runs(daily, "extract", FRIDAY, WEEK)] == [
+        "Sun",
+        "Tue",
+        "Thu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parents", "words"),
+    [
+        ({}, (), "every 1 hour"),
+        ({}, ("a", "b"), "after a and b"),
+        ({"join": "any"}, ("a", "b"), "after a or b"),
+        ({"dormant": True}, ("a", "b"), "when activated by a or b"),
+    ],
+)
+def test_how_it_runs_in_words(
+    changes: dict[str, Any], parents: tuple[str, ...], words: str
+) -> None:
+    terms = Terms("copy", "int", every(hours=1), Group("etl"), **changes)
+    assert how_it_runs(Manifest("load", "1", terms, parents)) == words

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -31,6 +32,9 @@ QUOTED: dict[str, Callable[[str], str]] = {
     "json, not ascii": lambda text: json.dumps(text, ensure_ascii=False),
     "url": lambda text: quote(text, safe=""),
     "form": quote_plus,
+    "url, other digits": lambda text: re.sub(
+        "%[0-9A-F]{2}", lambda found: found[0].lower(), quote(text, safe="")
+    ),
     "repr of an error": lambda text: repr(ValueError(f"refused {text}")),
     "repr of repr": lambda text: repr(repr(text)),
     "json in json": lambda text: json.dumps(json.dumps(text)),
@@ -90,6 +94,7 @@ def test_a_text_without_the_secret_keeps_its_dots() -> None:
 def test_each_line_of_a_long_secret_counts() -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nab\n-----END KEY-----\n"
     assert Redaction([key]).text("bad line MIIEvQIBADANBgkq: ab") == f"bad line {MASK}: ab"
+    assert Redaction(["one\n  8 of it.  \n7 of it"]).text("8 of it. 7 of it") == f"{MASK} 7 of it"
 
 
 def test_numbers_and_bytes_count_as_their_text() -> None:
@@ -103,3 +108,66 @@ def test_a_longer_secret_goes_before_one_that_it_contains() -> None:
 def test_a_value_like_the_mask_stays() -> None:
     assert Redaction(["****"]).text("a **** b") == "a **** b"
     assert html.escape(MASK) == MASK
+
+
+def test_a_single_line_does_not_lose_what_is_around_it() -> None:
+    assert Redaction([" geheim \n"]).text("geheim") == MASK
+    assert Redaction([b"\xffgeheim"]).text("\ufffdgeheim") == MASK
+    assert Redaction(["ge\ud800heim"]).text("ge\ud800heim") == MASK
+
+
+def test_secrets_of_two_sources_are_hidden_together() -> None:
+    both = Redaction(["geheim"]) | Redaction(["passwort", 4711])
+    assert both and both.text("geheim passwort 4711") == f"{MASK} {MASK} {MASK}"
+    assert not (Redaction() | Redaction())
+    assert Redaction(["geheim"]) | Redaction()
+
+
+def test_plain_data_keeps_its_shape() -> None:
+    redaction = Redaction(["geheim", 4711, 1.5, "1", "x"])
+    value = {
+        "geheim": [" geheim ", "my geheim", ("x", "xy")],
+        "numbers": [4711, 1.5, 1, 2, True, False, None],
+    }
+    assert redaction.plain(value) == {
+        MASK: [MASK, f"my {MASK}", [MASK, "xy"]],
+        "numbers": [MASK, MASK, MASK, 2, True, False, None],
+    }
+    assert Redaction().plain(value) is value
+    assert Redaction(["True", "None"]).plain([True, None]) == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a tok-0123... b", f"a {MASK}... b"),
+        ("a tok-0123… b", f"a {MASK}… b"),
+        ("a ...456789 b", f"a ...{MASK} b"),
+        ("a tok... b", f"a {MASK}... b"),
+        ("a ...789 b", f"a ...{MASK} b"),
+        ("a to... ...89 b", "a to... ...89 b"),
+        ("a tok-0123 [... 9 characters cut ...] 456789 b", None),
+        ("tok-0... and ...6789 and tok-... c", f"{MASK}... and ...{MASK} and {MASK}... c"),
+        ("tok-...6789... tok", f"{MASK}...{MASK}... tok"),
+        ("nothing...", "nothing..."),
+    ],
+)
+def test_each_piece_beside_a_cut_is_found_alone(text: str, told: str | None) -> None:
+    cut = f"a {MASK} [... 9 characters cut ...] {MASK} b"
+    assert Redaction(["tok-0123456789"]).text(text) == (cut if told is None else told)
+
+
+def test_an_apostrophe_is_found_where_the_text_around_it_has_it_escaped() -> None:
+    secret = "it's mine"
+    for said in (repr(f'say "{secret}"'), repr(f'say "{secret}"'.encode())):
+        assert "\\'" in said
+        assert MASK in Redaction([secret]).text(said)
+
+
+def test_short_values_are_found_in_quotation_marks_of_both_kinds() -> None:
+    redaction = Redaction(["a", "ab"])
+    told = redaction.text("""'a' "ab" 'abc' input_value=a] input_value=ab, input_value=abc""")
+    expected = (
+        f"""'{MASK}' "{MASK}" 'abc' input_value={MASK}] input_value={MASK}, input_value=abc"""
+    )
+    assert told == expected

@@ -9,7 +9,7 @@ import pytest
 from headway import exclude
 from headway.domain.exclusion_json import exclusions_to_json
 from headway.domain.exclusion_kinds import Exclusion
-from headway.domain.resting import PUZZLED_PAUSE, resting_until
+from headway.domain.resting import PUZZLED_PAUSE, resting_until, why_resting
 from headway.domain.work_queue import RestingTimes, Source, WorkQueueEntry
 
 NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)  # a Monday
@@ -44,3 +44,19 @@ def test_what_is_excluded_waits(times: RestingTimes, end: datetime) -> None:
 @pytest.mark.parametrize("times", [None, times_of(exclude.window("13:00", "14:00"))])
 def test_what_is_not_excluded_does_not(times: RestingTimes | None) -> None:
     assert resting_until([an_entry(times)], NOON) == {}
+
+
+def test_entries_with_different_exclusions_are_asked_one_by_one() -> None:
+    lunch, later = (times_of(exclude.window("11:00", end)) for end in ("13:00", "14:00"))
+    awake = times_of(exclude.window("13:00", "14:00"))
+    entries = [an_entry(times) for times in (lunch, None, later, awake, lunch)]
+    hour = timedelta(hours=1)
+    assert resting_until(entries, NOON) == {lunch: NOON + hour, later: NOON + 2 * hour}
+
+
+def test_why_something_rests() -> None:
+    lunch = times_of(exclude.window("11:00", "13:00"))
+    assert why_resting(lunch, NOON) == "nothing runs between 11:00 and 13:00"
+    assert why_resting(lunch._replace(zone="Asia/Tokyo"), NOON) == ""
+    unreadable = why_resting(RestingTimes("of a later version", "UTC"), NOON)
+    assert unreadable.startswith("its exclusions cannot be read: exclusions 'of a later version'")

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain.retry import RetryPolicy, retry_delay
+from headway.domain.retry import RetryPolicy, jittered, retry_delay
+from headway.domain.text import shown
 from headway.errors import DefinitionError
 
 
@@ -57,10 +58,42 @@ def test_grows_with_failures_and_never_passes_the_ceiling(
         {"delay": timedelta(seconds=-1)},
         {"delay": 300},
         {"max_delay": None},
+        {"max_delay": timedelta(seconds=-1)},
+        {"jitter": -0.1},
+        {"jitter": True},
+        {"jitter": "0.2"},
     ],
 )
 def test_nonsense_is_refused_in_one_line(bad: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError, match=next(iter(bad))) as refused:
         RetryPolicy(**bad)
     assert "\n" not in str(refused.value)
-    assert "for example" in str(refused.value)
+    example = "for example RetryPolicy(delay=timedelta(minutes=5), multiplier=2.0)"
+    [(field, value)] = bad.items()
+    assert str(refused.value).startswith(f"retry {field} {shown(value)} must be a ")
+    assert str(refused.value).endswith(f", {example}")
+
+
+def test_what_a_policy_may_be_at_most_and_at_least() -> None:
+    RetryPolicy(timedelta(0), 1, timedelta(0), 0)
+    RetryPolicy(timedelta.max, 1e300, timedelta.max, 1)
+    rules = {
+        "delay": (timedelta(-1), "must be a timedelta of at least 0 seconds"),
+        "max_delay": (5, "must be a timedelta of at least 0 seconds"),
+        "multiplier": (0, "must be a number of at least 1"),
+        "jitter": (1.01, "must be a number from 0 to 1"),
+    }
+    for field, (value, rule) in rules.items():
+        bad: dict[str, Any] = {field: value}
+        with pytest.raises(DefinitionError, match=rule):
+            RetryPolicy(**bad)
+
+
+def test_a_jitter_never_changes_between_versions() -> None:
+    """What a failed run waits is asked again and again, and must stay the same."""
+    policy, hour = RetryPolicy(jitter=0.5), timedelta(hours=1)
+    waits = [jittered(hour, policy, key, failures) for key in ("a", "b") for failures in (1, 2)]
+    assert [wait.total_seconds() for wait in waits] == [4059.0, 5306.0, 4380.0, 5362.0]
+    assert jittered(hour, RetryPolicy(), "a", 1) == hour
+    assert jittered(timedelta(0), policy, "a", 1) == timedelta(0)
+    assert jittered(hour, policy, "\ud800", 1) >= hour

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.domain.routing import Routing, Share, merged
+from headway.domain.routing import Routing, Share, merged, workflows_of
 
 WORKFLOWS = ["extract", "load", "train"]
 GROUPS = ["daily", "nightly", None]
@@ -51,3 +51,27 @@ def test_equal_conditions_are_merged() -> None:
     one, two = Share(frozenset({"a"}), groups), Share(frozenset({"b"}), groups)
     assert merged([one, two]) == (Share(frozenset({"a", "b"}), groups),)
     assert merged([one, Share(frozenset({"b"}), groups, only=True)])[0] == one
+
+
+def test_what_goes_to_some_servers_may_be_left_out() -> None:
+    routing = Routing("local", {"extract": "gpu", "load": "batch"}, {"nightly": "gpu"})
+    nightly = frozenset({"nightly"})
+    own = Share(frozenset({"train"}), nightly, only=True)
+    known = sorted(WORKFLOWS)
+    assert set(routing.elsewhere(known)) == {Share(frozenset({"extract", "load"})), own}
+    assert routing.elsewhere(known, but=["gpu"]) == (Share(frozenset({"load"})),)
+    assert routing.elsewhere(known, but=["batch", "gpu"]) == ()
+    assert workflows_of(routing.elsewhere(known)) == frozenset(WORKFLOWS)
+    assert workflows_of(()) == frozenset()
+
+
+def test_what_another_server_leaves_out_goes_to_its_own_workers() -> None:
+    assert Routing.from_json('{"groups": {"nightly": "gpu"}}') == Routing(
+        "local", {}, {"nightly": "gpu"}
+    )
+    assert Routing.from_json('{"default": "gpu", "workflows": {"load": "local"}}') == Routing(
+        "gpu", {"load": "local"}, {}
+    )
+    assert Routing("gpu", {"load": "a"}, {"nightly": "b"}).to_json() == (
+        '{"default": "gpu", "groups": {"nightly": "b"}, "workflows": {"load": "a"}}'
+    )

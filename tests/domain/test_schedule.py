@@ -19,6 +19,7 @@ from headway.domain.schedule import (
     schedule_to_fields,
 )
 from headway.domain.schedule_rules import _expression_problem
+from headway.domain.text import shown
 from headway.errors import ScheduleError
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -240,3 +241,129 @@ def test_a_fixed_rate_is_part_of_the_schedule() -> None:
 )
 def test_columns_that_make_no_schedule_are_refused(columns: tuple[Any, ...]) -> None:
     refusal(schedule_from_fields, *columns)
+
+
+CRON_EXAMPLE = 'for example cron("30 9 * * MON-FRI", tz="Europe/Berlin")'
+EVERY_EXAMPLE = "for example every(minutes=5)"
+ONCE_EXAMPLE = "for example once(datetime(2030, 1, 31, 9, 30, tzinfo=UTC))"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: cron("* *"), "cron expression '* *' must have 5 fields, or 6 with seconds first"),
+        (lambda: cron("ä"), "cron expression 'ä' must be plain ASCII"),
+        (
+            lambda: cron("0 0 * * *\n"),
+            r"cron expression '0 0 * * *\n' must be one line without control codes",
+        ),
+        (
+            lambda: cron("0 0 30 2 *"),
+            "cron expression '0 0 30 2 *' must have a day-of-month field that can be met",
+        ),
+        (
+            lambda: cron("60 * * * *"),
+            "cron expression '60 * * * *' must have a minute field that can be met",
+        ),
+    ],
+)
+def test_a_refused_cron_expression_says_which_rule_it_breaks(build: Any, message: str) -> None:
+    assert refusal(build) == f"{message}, {CRON_EXAMPLE}"
+
+
+def test_an_expression_has_at_most_256_characters() -> None:
+    longest = f"{','.join(['1'] * 124)} * * * *"
+    longest += " " * (256 - len(longest))
+    assert cron(longest).expression == longest.strip()
+    assert "must have at most 256 characters" in refusal(cron, longest + " ")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: every(), "interval datetime.timedelta(0) must be from 1 second to 10 years"),
+        (
+            lambda: every(minutes=5, fixed_rate=None),  # type: ignore[arg-type]
+            "fixed_rate None must be True or False",
+        ),
+        (
+            lambda: every(timedelta(hours=1), minutes=5),
+            "interval datetime.timedelta(seconds=3600) cannot be combined with amounts",
+        ),
+        (lambda: every(days=1e18, hours=-1), "days 1e+18 must be from 1 second to 10 years"),
+        (lambda: every(hours=-1e18, days=1), "hours -1e+18 must be from 1 second to 10 years"),
+        (lambda: every(hours=float("nan")), "hours nan must be a finite number"),
+        (
+            lambda: every(timedelta(seconds=1.5)),
+            "interval datetime.timedelta(seconds=1, microseconds=500000) must be whole seconds",
+        ),
+    ],
+)
+def test_a_refused_interval_says_which_rule_it_breaks(build: Any, message: str) -> None:
+    assert refusal(build) == f"{message}, {EVERY_EXAMPLE}"
+
+
+def test_the_ends_of_what_may_be_a_schedule() -> None:
+    assert every(seconds=1).interval == timedelta(seconds=1)
+    assert every(days=3653).interval == timedelta(days=3653)
+    assert every(days=1, hours=1, minutes=1, seconds=1).interval == timedelta(seconds=90061)
+    assert every(timedelta(hours=1), fixed_rate=True).fixed_rate
+    assert once(datetime(1970, 1, 1, tzinfo=UTC)).at.year == 1970
+    assert once(datetime(9998, 12, 31, 23, tzinfo=UTC)).at.year == 9998
+    for at in (datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)):
+        message = refusal(once, at)
+        assert message == f"at {shown(at)} must lie between 1970 and 9998, {ONCE_EXAMPLE}"
+
+
+def test_once_is_due_at_its_moment_and_not_after_it() -> None:
+    second = timedelta(seconds=1)
+    single = once(NOON)
+    assert single.next_after(NOON - second) == NOON
+    assert single.next_after(NOON) is None
+    assert single.latest(NOON - second, NOON) == NOON
+    assert single.latest(NOON, NOON + second) is None
+    assert single.latest(NOON - second, NOON - second / 2) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "every 1 second"),
+        (61, "every 1 minute 1 second"),
+        (2 * 86400 + 2 * 3600 + 120 + 2, "every 2 days 2 hours 2 minutes 2 seconds"),
+        (86400, "every 1 day"),
+    ],
+)
+def test_an_interval_in_words(seconds: int, words: str) -> None:
+    assert every(seconds=seconds).describe() == words
+
+
+def test_the_columns_of_a_schedule() -> None:
+    empty: dict[str, Any] = {
+        "interval_seconds": None,
+        "cron_expression": None,
+        "time_zone": None,
+        "once_at": None,
+        "fixed_rate": False,
+    }
+    filled: list[tuple[Schedule, dict[str, Any]]] = [
+        (every(minutes=5), {"schedule_kind": "interval", "interval_seconds": 300}),
+        (
+            cron("0 9 * * *", "Europe/Berlin"),
+            {
+                "schedule_kind": "cron",
+                "cron_expression": "0 9 * * *",
+                "time_zone": "Europe/Berlin",
+            },
+        ),
+        (once(NOON), {"schedule_kind": "once", "once_at": NOON}),
+        (Never(), {"schedule_kind": "none"}),
+    ]
+    for schedule, columns in filled:
+        assert schedule_to_fields(schedule) == empty | columns
+    assert schedule_from_fields("cron", cron_expression="0 9 * * *") == cron("0 9 * * *")
+    assert schedule_from_fields("none", interval_seconds=300) == Never()
+    assert refusal(schedule_from_fields, "hourly") == (
+        "schedule kind 'hourly' must be interval, cron, once or none, each with its own column "
+        "filled, for example 'interval' with interval_seconds=300"
+    )

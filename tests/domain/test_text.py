@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 from headway.domain.text import (
     MESSAGE_LIMIT,
     TRACEBACK_LIMIT,
+    clause,
     describe_exception,
+    encodable,
+    for_terminal,
     printable,
     shown,
+    storage_rule,
 )
 
 ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None))
@@ -87,6 +91,84 @@ class Hostile:
 )
 def test_shown_is_one_safe_line(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+class Tabbed:
+    def __repr__(self) -> str:
+        return "a\tb\nc"
+
+
+def test_what_a_repr_has_of_tabs_and_lines_is_escaped() -> None:
+    assert shown(Tabbed()) == r"a\tb\nc"
+
+
+@pytest.mark.parametrize(
+    ("limit", "cut"),
+    [
+        (50, "x" * 50),
+        (31, "x [... 48 characters cut ...] x"),
+        (32, "xx [... 47 characters cut ...] x"),
+        (30, "x" * 30),
+        (1, "x"),
+        (0, ""),
+    ],
+)
+def test_where_no_marker_fits_the_head_stays(limit: int, cut: str) -> None:
+    assert printable("x" * 50, limit) == cut
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", None),
+        ("ascii\n\x07", None),
+        ("東京\x07", None),
+        ("a\x00", "must not contain NUL (U+0000 at position 2)"),
+        ("東\udfff\x00", "must not contain lone surrogates (U+DFFF at position 2)"),
+    ],
+)
+def test_what_can_be_stored_everywhere(text: str, rule: str | None) -> None:
+    assert storage_rule(text) == rule
+    assert (encodable(text) == text) is (rule is None)
+    assert storage_rule(encodable(text)) is None
+
+
+def test_marks_of_direction_are_kept_in_storage_and_escaped_on_terminals() -> None:
+    marks = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
+    assert printable(marks, 100) == marks
+    assert for_terminal(f"{marks}\n\t\x9f", 100) == (
+        "\\u061c\\u200e\\u200f\\u202a\\u202e\\u2066\\u2069\n\t\\x9f"
+    )
+
+
+def test_a_sentence_loses_its_full_stop() -> None:
+    assert [clause(one) for one in ("so.", "so", "so..", "so!")] == ["so", "so", "so..", "so!"]
+
+
+def test_messages_are_redacted_before_they_are_cut() -> None:
+    secret = "geheim" * 3000
+    error = _raised(ValueError(f"{secret} is wrong"))
+    name, message, trace = describe_exception(error, lambda text: text.replace(secret, "***"))
+    assert (name, message) == ("ValueError", "*** is wrong")
+    assert "geheim" not in trace
+    assert trace.endswith("ValueError: *** is wrong\n")
+
+
+class NoTrace(ValueError):
+    """Its traceback cannot be formatted, because what it says of its cause is nonsense."""
+
+    def __str__(self) -> str:
+        return "no trace"
+
+    @property
+    def __suppress_context__(self) -> bool:  # type: ignore[override]
+        raise RuntimeError("no context")
+
+
+def test_a_traceback_that_cannot_be_formatted_is_told_in_short() -> None:
+    trace = describe_exception(_raised(NoTrace()))[2]
+    assert "in _raised" in trace
+    assert trace.endswith("no trace")
 
 
 def test_shown_shortens() -> None:

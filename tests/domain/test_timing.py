@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.domain.due import Due, MisfirePolicy, decide
+from headway.domain.due import Due, MisfirePolicy, as_text, decide
 from headway.domain.exclusion_kinds import Exclusion, Then
 from headway.domain.exclusions import exclude, excluded, free_from
+from headway.domain.gates import GateName
 from headway.domain.jitter import jitter
 from headway.domain.schedule import Every, Never, Once, Schedule, cron, every, once
 from headway.domain.timing import FirstRun, Timing, decide_timing, settled_by_success
@@ -112,8 +113,10 @@ def test_at_once_is_spread_by_the_variance() -> None:
         key = f"load-{number}"
         first = decide_timing(timing, key, None, TEN, TEN)
         start = TEN + jitter(key, TEN, 30 * MINUTE)
+        assert first.due is (start == TEN)
         if not first.due:
             assert first.next_at == start > TEN
+            assert first.reason == f"first run not due before {as_text(start)}"
         run = decide_timing(timing, key, None, TEN, start)
         assert (run.due, run.scheduled_for, run.reason) == (True, start, "first run")
         starts.add(start)
@@ -586,3 +589,180 @@ def test_a_success_never_takes_back_what_is_settled() -> None:
     hourly = Timing(every(hours=1))
     assert settled_by_success(hourly, "load-1", at(12), None, at(11, 30)) == at(12)
     assert settled_by_success(hourly, "load-1", at(12), at(11), at(12, 1)) == at(12, 1)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: ANY("hourly"),
+            "schedule 'hourly' must be a schedule, for example every(minutes=5)",
+        ),
+        (
+            lambda: ANY(HOURLY, "do_nothin"),
+            "misfire policy 'do_nothin' must be one of fire_once_now, do_nothing, catch_up, "
+            "for example 'do_nothing'",
+        ),
+        (
+            lambda: ANY(HOURLY, first_run=5),
+            "first run 5 must be one of at_once, at_first_occurrence, for example 'at_once'",
+        ),
+        (
+            lambda: ANY(HOURLY, misfire_threshold=60),
+            "misfire threshold 60 must be a timedelta from 0 to 3653 days, "
+            "for example timedelta(seconds=60)",
+        ),
+        (
+            lambda: Timing(HOURLY, variance=timedelta(seconds=1.5)),
+            "variance datetime.timedelta(seconds=1, microseconds=500000) must be whole seconds, "
+            "for example timedelta(seconds=60)",
+        ),
+        (
+            lambda: Timing(HOURLY, catch_up_limit=10_001),
+            "catch-up limit 10001 must be a whole number from 1 to 10000, "
+            "for example catch_up_limit=100",
+        ),
+        (
+            lambda: Timing(once(TEN), variance=MINUTE),
+            "variance datetime.timedelta(seconds=60) must be left out: it spreads repeated runs, "
+            "and this one runs once, for example every(minutes=5)",
+        ),
+        (
+            lambda: Timing(Never(), exclusions=(NIGHT,)),
+            "exclusions 'between 22:00 and 06:00' must be left out: this one runs only when "
+            "triggered, for example every(minutes=5)",
+        ),
+        (
+            lambda: Timing(cron.daily(23), exclusions=(NIGHT, LATE_NIGHT)),
+            "schedule 'At 23:00 every day' would never run, as it lies in what is excluded: "
+            "'between 22:00 and 06:00', for example exclude.weekends(then=\"defer\")",
+        ),
+        (
+            lambda: Timing(HOURLY, tz="Nowhere"),
+            "time zone 'Nowhere' must be an IANA zone name, for example 'Europe/Berlin'",
+        ),
+    ],
+)
+def test_a_refusal_says_which_rule_is_broken(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ScheduleError) as refused:
+        build()
+    assert str(refused.value) == message
+
+
+def test_the_ends_of_what_options_may_be() -> None:
+    widest = Timing(HOURLY, misfire_threshold=3653 * DAY, variance=366 * DAY, catch_up_limit=10_000)
+    least = Timing(HOURLY, misfire_threshold=timedelta(0), variance=timedelta(0), catch_up_limit=1)
+    assert widest.catch_up_limit - least.catch_up_limit == 9999
+    for threshold in (3653 * DAY + timedelta(seconds=1), timedelta(seconds=-1)):
+        with pytest.raises(ScheduleError, match="from 0 to 3653 days"):
+            Timing(HOURLY, misfire_threshold=threshold)
+
+
+def test_what_will_never_run_again_says_so() -> None:
+    over = decided(Timing(once(TEN)), TEN, at(12))
+    assert over == Due(False, None, None, "has no further occurrence by time")
+    never = decided(Timing(Never()), None, at(12))
+    assert never == Due(False, None, None, "has no further occurrence by time")
+
+
+def test_a_decision_is_whole() -> None:
+    """Which gate it is about, what is skipped for good, and how many runs it stands for."""
+    late = Timing(HOURLY, NOTHING, exclusions=(NIGHT,))
+    assert decided(late, at(9), at(10)) == Due(
+        True, TEN, at(11), "due since 2025-01-01 10:00:00 UTC"
+    )
+    assert decided(late, at(9), at(10, 30)) == Due(
+        False,
+        TEN,
+        at(11),
+        "missed 2025-01-01 10:00:00 UTC by more than the misfire threshold of 0:01:00",
+        skipped_until=TEN,
+        gate=GateName.NOT_MISSED,
+    )
+    assert decided(late, at(20), at(23)) == Due(
+        False,
+        None,
+        at(6, day=2),
+        "due, but nothing runs between 22:00 and 06:00",
+        gate=GateName.NOT_EXCLUDED,
+    )
+    assert decided(late, at(21), at(23)) == Due(
+        False,
+        None,
+        at(6, day=2),
+        "not due before 2025-01-02 06:00:00 UTC",
+        skipped_until=at(23),
+    )
+
+
+def test_a_failed_run_is_retried_for_what_it_stood_for() -> None:
+    now, failed_for = at(12, 30), at(11)
+    strict = Timing(every(hours=1), NOTHING)
+    plain = decide_timing(strict, "load", TEN, TEN, now)
+    retried = decide_timing(strict, "load", TEN, TEN, now, retrying=True, failed_for=failed_for)
+    assert (plain.due, plain.scheduled_for) == (False, at(12))
+    assert (retried.due, retried.scheduled_for) == (True, failed_for)
+    assert retried.reason == "due since 2025-01-01 11:00:00 UTC"
+    # What is settled meanwhile is no longer retried; what the clock tells has come since.
+    settled = decide_timing(strict, "load", TEN, TEN, now, retrying=True, failed_for=TEN)
+    hourly = Timing(HOURLY, NOTHING)
+    newer = decide_timing(hourly, "load", TEN, TEN, now, retrying=True, failed_for=failed_for)
+    assert settled.scheduled_for == newer.scheduled_for == at(12)
+    assert settled.due and newer.due
+
+
+def test_a_retried_run_keeps_out_of_exclusions_and_waits_for_its_variance() -> None:
+    timing = Timing(HOURLY, exclusions=(NIGHT,))
+    held = decide_timing(timing, "load", at(20), TEN, at(23), retrying=True, failed_for=at(21))
+    assert (held.due, held.next_at) == (False, at(6, day=2))
+
+
+def test_one_that_runs_once_was_never_missed() -> None:
+    single = Timing(once(TEN), NOTHING)
+    assert decided(single, None, at(23)).due
+    assert decided(single, None, at(23)).scheduled_for == TEN
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_overlapping_others_a_success_settles_its_own_occurrence_alone(overlapping: bool) -> None:
+    timing = Timing(HOURLY)
+    settled = settled_by_success(
+        timing, "load-1", at(9), at(10), at(12, 30), overlapping=overlapping
+    )
+    assert settled == (at(10) if overlapping else at(12))
+    interval = settled_by_success(
+        Timing(every(hours=1)), "load-1", at(9), at(10), at(12, 30), overlapping=overlapping
+    )
+    assert interval == at(12, 30)
+
+
+def test_a_late_success_of_what_is_settled_takes_nothing_back() -> None:
+    assert settled_by_success(Timing(HOURLY, CATCH_UP), "load-1", at(12), at(10), at(13)) == at(12)
+    assert settled_by_success(Timing(HOURLY), "load-1", None, at(10), at(10, 30)) == at(10)
+    assert settled_by_success(Timing(HOURLY), "load-1", None, None, at(10, 30)) is None
+    assert settled_by_success(Timing(every(hours=1)), "load-1", None, None, at(10, 30)) == at(
+        10, 30
+    )
+
+
+def test_catching_up_waits_for_the_variance_of_the_oldest() -> None:
+    timing = Timing(HOURLY, CATCH_UP, variance=50 * MINUTE)
+    start = at(11) + jitter("load-1", at(11), 50 * MINUTE)
+    assert start > at(11, 10)
+    early, due = decided(timing, TEN, at(11, 5)), decided(timing, TEN, start)
+    assert (early.due, early.next_at) == (False, start)
+    assert early.reason == f"not due before {as_text(start)}"
+    assert due == Due(
+        True,
+        at(11),
+        at(12) + jitter("load-1", at(12), 50 * MINUTE),
+        f"due since {as_text(start)}",
+    )
+
+
+def test_as_much_as_the_limit_is_caught_up_with_whole() -> None:
+    found = decided(Timing(HOURLY, CATCH_UP, catch_up_limit=3), TEN, at(13, 30))
+    assert (found.scheduled_for, found.skipped_until) == (at(11), None)
+    assert found.reason == "due since 2025-01-01 11:00:00 UTC, 3 to catch up"
+    last = decided(Timing(HOURLY, CATCH_UP, catch_up_limit=3), at(12), at(13, 30))
+    assert last.reason == "due since 2025-01-01 13:00:00 UTC"

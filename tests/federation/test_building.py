@@ -23,6 +23,7 @@ from headway.federation.building import (
     BuildOrder,
     ManifestBuilding,
     give_up_abandoned,
+    install,
 )
 from headway.run import DoNotRetry, RetryAfter
 from headway.store import claims, tables
@@ -66,6 +67,40 @@ def test_the_workflow_has_its_steps_under_one_name(azolla: Azolla) -> None:
     registered = azolla.app.registry.find(WORKFLOW)
     assert [step.name for step in registered.workflow.steps] == STEPS
     assert registered.input_type.name == "BuildOrder"
+
+
+def test_workers_are_given_its_workflows_once(azolla: Azolla) -> None:
+    registry = azolla.app.registry
+    names, building = registry.names(), registry.find(WORKFLOW)
+    assert {WORKFLOW, "headway.request-manifest"} <= set(names)
+    install(azolla.app)
+    assert registry.names() == names and registry.find(WORKFLOW) is building
+
+
+def test_the_run_that_executes_it_holds_it_for_a_lease(azolla: Azolla) -> None:
+    azolla.configure(azolla_claim_lease="45s")
+    order = ordered(azolla)
+    go(azolla, order, 7, "load_snapshot")
+    [claim] = [
+        row for row in azolla.rows(tables.claim_record) if row["resource_type"] == "WORKORDER"
+    ]
+    assert (claim["resource_id"], claim["owner_id"]) == (order, "execution-7")
+    lasts = claim["lease_expires_at"] - claim["heartbeat_at"]
+    assert abs(lasts - timedelta(seconds=45)) < timedelta(seconds=1)
+
+
+def test_what_it_writes_is_of_the_time_at_which_it_is_written(azolla: Azolla) -> None:
+    order = ordered(azolla)
+    assert go(azolla, order, 7).startswith("PASS: ")
+    ordered_at = azolla.only(tables.workorder)["created_at"]
+    kinds = (
+        tables.output_bundle,
+        tables.run_record,
+        tables.session_manifest,
+        tables.pause_state,
+    )
+    for table in kinds:
+        assert azolla.only(table)["created_at"] > ordered_at, table.name
 
 
 def test_a_users_builder_gets_the_snapshot_and_nothing_else(azolla: Azolla) -> None:
@@ -115,6 +150,9 @@ def test_what_a_builder_does_wrong_is_told_to_a_person(
     record = azolla.only(tables.run_record)
     assert (record["work_order_id"], record["gate_result"]) == (order, "FAIL")
     assert said in record["gate_reason"]
+    bundle = bundle_without_a_page(azolla)
+    assert said in bundle["notes"]
+    assert bundle["metadata"] == {"queried_azolla_ids": [], "failure": "error"}
     rest = azolla.only(tables.pause_state)
     assert rest["reason"] == "GATE_FAILED"
     assert said in json.loads(rest["prioritized_actions"])[0]
@@ -137,7 +175,18 @@ def test_a_builder_that_takes_too_long_exhausts_its_budget(azolla: Azolla) -> No
         "the builder took longer than its 0.2 s",
     )
     assert azolla.only(tables.pause_state)["reason"] == "BUDGET_EXHAUSTED"
-    assert "longer than its 0.2 s" in azolla.only(tables.output_bundle)["notes"]
+    assert bundle_without_a_page(azolla) == {
+        "title": "No manifest",
+        "content": "",
+        "notes": "the builder took longer than its 0.2 s",
+        "metadata": {"queried_azolla_ids": [], "failure": "budget"},
+    }
+
+
+def bundle_without_a_page(azolla: Azolla) -> dict[str, Any]:
+    row = azolla.only(tables.output_bundle)
+    told = {name: row[name] for name in ("title", "content", "notes")}
+    return told | {"metadata": json.loads(row["metadata"])}
 
 
 def test_the_claim_is_renewed_while_it_builds_and_losing_it_ends_the_building() -> None:
@@ -180,6 +229,21 @@ def test_whoever_repeats_it_makes_nothing_twice(azolla: Azolla, until: str) -> N
     assert (results(azolla), azolla.rows(tables.pause_state)) == (ALL, before)
 
 
+def test_what_is_built_already_is_not_built_again(azolla: Azolla) -> None:
+    built: list[str] = []
+
+    @azolla.app.builds_manifests
+    def build(snapshot: ContextSnapshot) -> str:
+        built.append(snapshot.snapshot_id)
+        return "look at load-users"
+
+    order = ordered(azolla)
+    go(azolla, order, 7, "judge_bundle")
+    expire(azolla)
+    assert go(azolla, order, 8).startswith("PASS: ")
+    assert len(built) == 1
+
+
 @pytest.mark.parametrize("until", STEPS[2:])
 def test_whoever_was_taken_over_from_writes_nothing(azolla: Azolla, until: str) -> None:
     order = ordered(azolla)
@@ -195,6 +259,7 @@ def test_whoever_was_taken_over_from_writes_nothing(azolla: Azolla, until: str) 
             break
     else:
         raise AssertionError("nobody told it that it lost its claim")
+    assert name == ("judge_bundle" if until == "judge_bundle" else "keep_bundle")
     assert {table.name: azolla.rows(table) for table in WRITTEN} == before
 
 
@@ -211,8 +276,9 @@ def test_while_somebody_else_executes_it_a_run_comes_again_later(azolla: Azolla)
     order = ordered(azolla)
     with azolla.store.writing() as tx:
         assert claims.acquire(tx, ResourceType.WORKORDER, order, "another", timedelta(seconds=30))
-    with pytest.raises(RetryAfter, match="somebody else executes"):
+    with pytest.raises(RetryAfter, match="somebody else executes") as later:
         go(azolla, order, 7)
+    assert later.value.delay == azolla.app.settings.azolla_claim_lease
     azolla.execute()
     [failed] = azolla.history.executions.all()
     assert failed.state is ExecutionState.FAILED

@@ -145,6 +145,10 @@ def test_what_every_artifact_is_after_each_step(flow: Flow) -> None:
     snapshot = azolla.only(tables.context_snapshot)
     assert snapshot["snapshot_id"] == ids.snapshot_of(event_id)
     assert (snapshot["objective_id"], snapshot["related_yield_refs"]) == ("standing", "[]")
+    assert json.loads(snapshot["metadata"]) == {
+        "event_id": event_id,
+        "asked": [OWN, "sales", "shop", "mill"],
+    }
     check_prompt(snapshot["full_prompt_text"], event_id)
 
     # 6. Order the page, and queue it.
@@ -158,6 +162,8 @@ def test_what_every_artifact_is_after_each_step(flow: Flow) -> None:
     entry = azolla.only(tables.work_queue)
     assert entry["id"] == order["entry_id"]
     assert json.loads(entry["input"]) == {"work_order_id": order["work_order_id"]}
+    assert (entry["workflow"], entry["source"]) == ("headway.manifest-builder", "ad_hoc")
+    assert (entry["input_type"], entry["max_attempts"]) == ("BuildOrder", 10)
     assert not states(azolla)[event_id]["processed"]
 
     # 7. Mark the event processed.

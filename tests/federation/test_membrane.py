@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from headway.domain.azolla.artifacts import ResponseStatus, SubstrateQuery
+from headway.domain.azolla.ids import response_to
 from headway.errors import DatabaseUnavailable
 from headway.federation.membrane import Answer, Membrane
 from headway.federation.registry import Registry
@@ -95,6 +96,8 @@ def test_a_known_peer_gets_what_its_blueprint_reads(membrane: Membrane, store: S
     assert response["status"] == "OK"
     assert response["query_id"] == query["query_id"]
     assert response["target_azolla_id"] == OWN
+    assert response["response_id"] == response_to(query["query_id"])
+    assert datetime.fromisoformat(response["created_at"]) == NOW
     assert [one["objective_id"] for one in response["results"]] == ["o1"]
     assert audited(store) == [(READER, "pause_state", "OK, 1 results")]
 
@@ -160,8 +163,8 @@ def test_what_fails_a_check_is_denied_with_a_signed_response(
     assert (told(answer)["status"], told(answer)["results"]) == ("DENIED", [])
     assert "headway-signature" in answer.headers
     assert kept(store) == before
-    [(actor, _, detail)] = audited(store)
-    assert (actor, detail) == (how.get("source", READER), "DENIED")
+    asked_for = changes.get("artifact_type", "pause_state")
+    assert audited(store) == [(how.get("source", READER), asked_for, "DENIED")]
 
 
 def test_a_type_that_may_be_read_has_to_be_stored_too(store: Store, tmp_path: Path) -> None:
@@ -200,6 +203,35 @@ def test_a_signed_body_that_is_no_query_is_denied(
     answer = ask(membrane, body)
     assert (answer.status, told(answer)) == (403, {"code": "DENIED"})
     assert kept(store) == before
+    assert audited(store) == [(READER, "unreadable", "DENIED")]
+
+
+def test_who_was_answered_and_who_was_refused_is_told(store: Store, registry: Registry) -> None:
+    observer = Observer()
+    seen: list[Event] = []
+    observer.subscribe(seen.append)
+    membrane = Membrane(store, registry, observer, largest_answer=3_000)
+    add_pause_state(store)
+    ask(membrane)
+    ask(membrane, a_query(artifact_type="workorder"))
+    ask(membrane, b"[]")
+    add_pause_state(store, 2, "x" * 5_000)
+    ask(membrane)
+    ask(membrane, b"", method="GET", path=PING_PATH)
+    ask(membrane, key=EXECUTORS_KEY)
+    membrane.answer("GET", PING_PATH, [], b"")
+    assert [(event.name, event.fields) for event in seen] == [
+        ("membrane.answered", answered("pause_state", "OK", 1)),
+        ("membrane.answered", answered("workorder", "DENIED")),
+        ("membrane.answered", answered("unreadable", "DENIED")),
+        ("membrane.answered", answered("pause_state", "TOO_LARGE")),
+        ("membrane.refused", {"source": READER, "code": "DENIED"}),
+        ("membrane.refused", {"source": None, "code": "DENIED"}),
+    ]
+
+
+def answered(kind: str, status: str, results: int = 0) -> dict[str, Any]:
+    return {"source": READER, "artifact_type": kind, "status": status, "results": results}
 
 
 def unsigned(answer: Answer, code: str) -> bool:
@@ -282,6 +314,7 @@ def test_other_ways_in_are_denied(membrane: Membrane) -> None:
 
 def test_a_large_request_is_refused_unread(membrane: Membrane) -> None:
     assert unsigned(ask(membrane, b" " * (64 * 1024 + 1)), "TOO_LARGE")
+    assert told(ask(membrane, b" " * (64 * 1024))) == {"code": "DENIED"}, "it is read"
 
 
 def test_more_than_one_answer_may_hold_is_refused(store: Store, registry: Registry) -> None:
@@ -293,6 +326,30 @@ def test_more_than_one_answer_may_hold_is_refused(store: Store, registry: Regist
     assert "headway-signature" in answer.headers
     assert told(ask(small, a_query(filter={"limit": 5})))["status"] == "OK"
     assert [detail for _, _, detail in audited(store)] == ["TOO_LARGE", "OK, 5 results"]
+
+
+def test_an_answer_is_as_large_as_it_may_be_and_no_larger(store: Store, registry: Registry) -> None:
+    add_pause_state(store)
+    size = len(ask(Membrane(store, registry, Observer())).body)
+    just_right = Membrane(store, registry, Observer(), largest_answer=size)
+    assert told(ask(just_right))["status"] == "OK"
+    too_small = Membrane(store, registry, Observer(), largest_answer=size - 1)
+    assert told(ask(too_small)) == {"code": "TOO_LARGE"}
+
+
+def test_a_reading_that_takes_too_long_is_told_as_such(
+    postgres_url: str, registry: Registry, clock: Clock
+) -> None:
+    observer = Observer()
+    seen: list[Event] = []
+    observer.subscribe(seen.append)
+    with opened(postgres_url, clock=clock) as store, store.writing() as tx:
+        tx.connection.execute(text("LOCK TABLE headway_pause_state"))
+        impatient = Membrane(store, registry, observer, longest_reading=timedelta(milliseconds=50))
+        assert told(ask(impatient)) == {"code": "TARGET_UNAVAILABLE"}
+    assert [(event.name, event.fields) for event in seen] == [
+        ("membrane.unavailable", {"error": "the reading took too long"})
+    ]
 
 
 def test_a_ping_tells_who_answers_and_the_time(membrane: Membrane) -> None:
@@ -327,15 +384,20 @@ def test_reading_ends_when_its_time_is_over(store: Store) -> None:
         assert tx.connection.execute(text("SELECT 1")).scalar_one() == 1
 
 
-def test_a_database_that_is_away_is_said_without_details(registry: Registry, store: Store) -> None:
+@pytest.mark.parametrize("table", ["headway_pause_state", "headway_nonce"])
+def test_a_database_that_is_away_is_said_without_details(
+    registry: Registry, store: Store, table: str
+) -> None:
     observer = Observer()
     seen: list[Event] = []
     observer.subscribe(seen.append)
     with store.writing() as tx:
-        tx.connection.execute(text("ALTER TABLE headway_pause_state RENAME TO hidden"))
+        tx.connection.execute(text(f"ALTER TABLE {table} RENAME TO hidden"))
     answer = ask(Membrane(store, registry, observer))
     assert (answer.status, told(answer)) == (503, {"code": "TARGET_UNAVAILABLE"})
-    assert [event.name for event in seen] == ["membrane.unavailable"]
+    [event] = seen
+    assert event.name == "membrane.unavailable"
+    assert table in event.fields["error"]
 
 
 def local(**changes: Any) -> SubstrateQuery:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from headway.domain.azolla.artifacts import ResponseStatus, SubstrateQuery, SubstrateQueryResponse
-from headway.federation.peers import PeerClient
+from headway.domain.azolla.ids import response_to
+from headway.federation.peers import PeerClient, Ping
 from headway.federation.registry import Registry
-from tests.federation.sites import KEY, NEXT_KEY, OWN, READER, a_query, write_registry
+from tests.federation.sites import KEY, NEXT_KEY, NOW, OWN, READER, a_query, write_registry
 from tests.federation.wicked import (
     DEEDS,
     PAUSE,
@@ -42,6 +43,9 @@ def test_a_right_answer_is_believed(tmp_path: Path) -> None:
     assert visit.headers["headway-source"] == READER
     assert visit.headers["headway-target"] == OWN
     assert visit.headers["headway-key"] == KEY.id, "the first key signs"
+    asked = a_query(query_id=visit.body["query_id"])
+    assert SubstrateQuery.model_validate(visit.body) == SubstrateQuery.model_validate(asked)
+    assert abs(int(visit.headers["headway-timestamp"]) - time.time()) < 60
 
 
 @pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.__name__)
@@ -65,11 +69,12 @@ def test_whatever_a_peer_does_the_query_ends_as_unavailable(tmp_path: Path, deed
     [
         (403, {"code": "DENIED"}, "DENIED", "DENIED: it does not know this deployment"),
         (403, {"code": "STALE"}, "DENIED", "STALE: its clock and ours differ"),
-        (403, {"code": "REPLAYED"}, "DENIED", "REPLAYED"),
+        (403, {"code": "REPLAYED"}, "DENIED", "REPLAYED: it has seen this request before"),
         (403, {"code": "TOO_LARGE"}, "DENIED", "TOO_LARGE: more than it sends"),
         (503, {"code": "TARGET_UNAVAILABLE"}, "TARGET_UNAVAILABLE", "cannot read its own database"),
         (403, {"code": "SOMETHING"}, "TARGET_UNAVAILABLE", "answered with HTTP status 403"),
         (403, ["DENIED"], "TARGET_UNAVAILABLE", "answered with HTTP status 403"),
+        (302, b"", "TARGET_UNAVAILABLE", "redirects, and redirects are not followed"),
         (404, b"<html>", "TARGET_UNAVAILABLE", "answered with HTTP status 404"),
     ],
 )
@@ -110,6 +115,20 @@ def test_somebody_who_is_not_in_the_registry(tmp_path: Path) -> None:
     assert note == "is not in the registry"
 
 
+def test_what_stands_in_for_an_answer_says_to_which_query_and_when(tmp_path: Path) -> None:
+    moment = NOW + timedelta(hours=1)
+    client = PeerClient(Registry.load(write_registry(tmp_path)), TIMEOUT, clock=lambda: moment)
+    query = SubstrateQuery.model_validate(a_query())
+    response, _ = client.query("nobody", query)
+    assert response == SubstrateQueryResponse(
+        response_id=response_to(query.query_id),
+        query_id=query.query_id,
+        target_azolla_id="nobody",
+        status=ResponseStatus.TARGET_UNAVAILABLE,
+        created_at=moment,
+    )
+
+
 def test_plain_http_where_https_is_expected(tmp_path: Path) -> None:
     with peer_that(lambda visit: None) as peer:
         client = client_of(tmp_path, peer.url.replace("http:", "https:"))
@@ -142,6 +161,22 @@ def test_a_ping_tells_how_the_clocks_differ(tmp_path: Path) -> None:
     assert (ping.peer_id, ping.note) == (OWN, None)
     assert ping.ahead is not None
     assert abs(ping.ahead - timedelta(seconds=30)) < timedelta(seconds=5)
+
+
+def test_the_clock_of_a_peer_is_compared_with_the_middle_of_the_time_it_took(
+    tmp_path: Path,
+) -> None:
+    moments = [NOW, NOW, NOW + timedelta(seconds=2)]  # begun, signed, answered
+
+    def answer(visit: Visit) -> None:
+        pong(visit, at=(NOW + timedelta(seconds=31)).isoformat())
+
+    with peer_that(answer) as peer:
+        file = write_registry(tmp_path, READER, urls={OWN: peer.url}, keys={OWN: [KEY]})
+        client = PeerClient(Registry.load(file), TIMEOUT, clock=lambda: moments.pop(0))
+        assert client.ping(OWN) == Ping(OWN, ahead=timedelta(seconds=30))
+    [visit] = peer.visits
+    assert visit.headers["headway-timestamp"] == str(int(NOW.timestamp()))
 
 
 @pytest.mark.parametrize(

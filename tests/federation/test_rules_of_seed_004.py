@@ -164,6 +164,36 @@ def test_the_budget_of_a_workorder_is_the_configured_one(azolla: Azolla) -> None
     assert azolla.only(tables.workorder)["budget_ms"] == 90_000
 
 
+def test_a_process_goes_by_the_settings_and_in_its_own_name(azolla: Azolla) -> None:
+    azolla.configure(azolla_claim_lease="45s", azolla_max_attempts=1)
+    azolla.request()
+    with azolla.store.writing() as tx:
+        tx.connection.execute(tables.objective.delete())
+    participation = Participation(azolla.app, azolla.store)
+    assert participation.tick("process-7").failed
+    claim = azolla.only(tables.claim_record)
+    assert claim["owner_id"] == "process-7"
+    lasts = claim["lease_expires_at"] - claim["heartbeat_at"]
+    assert abs(lasts - timedelta(seconds=45)) < timedelta(seconds=1)
+    with azolla.store.writing() as tx:
+        tx.connection.execute(update(tables.claim_record).values(lease_expires_at=tx.now))
+    assert participation.tick("process-8").parked == 1, "one attempt is all"
+
+
+def test_this_deployment_and_every_peer_of_the_registry_is_asked(
+    azolla: Azolla, tmp_path: Path
+) -> None:
+    urls = {"sales": "http://127.0.0.1:9", "patches": "http://127.0.0.1:9"}
+    azolla.configure(azolla_registry=str(write_registry(tmp_path, urls=urls)))
+    azolla.request()
+    result = Participation(azolla.app, azolla.store).tick("me")
+    assert (result.answered, result.silent) == ((OWN,), ("patches", "sales"))
+    asked = azolla.rows(tables.substrate_query)
+    assert sorted({row["target_azolla_id"] for row in asked}) == ["patches", "sales", OWN]
+    metadata = json.loads(azolla.only(tables.context_snapshot)["metadata"])
+    assert metadata["asked"] == [OWN, "patches", "sales"]
+
+
 def test_workorder_and_queue_entry_are_written_both_or_neither(azolla: Azolla) -> None:
     event_id = azolla.request()
 

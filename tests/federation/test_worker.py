@@ -11,12 +11,23 @@ from typing import Any
 
 import pytest
 
-from headway.domain.azolla.artifacts import ResponseStatus, SubstrateQuery
+from headway.domain.azolla.artifacts import (
+    ArtifactType,
+    ResponseStatus,
+    SubstrateQuery,
+)
+from headway.domain.azolla.context import parse_prompt
+from headway.domain.azolla.ids import workorder_of
 from headway.federation import scheduling
 from headway.federation.asking import Asked, ask_all
 from headway.federation.tick import Tick, WorkerEnv
-from headway.federation.worker import MANIFEST_SCHEDULER_WORKER, ManifestSchedulerWorker
+from headway.federation.worker import (
+    MANIFEST_SCHEDULER_WORKER,
+    ManifestSchedulerWorker,
+    TickResult,
+)
 from headway.store import events, tables
+from headway.store.claims import ClaimLost
 from tests.federation.azolla import OWN, RULES, Azolla, answering, refusing
 
 STEPS = [step.name for step in MANIFEST_SCHEDULER_WORKER.steps]
@@ -54,7 +65,7 @@ def test_whoever_takes_over_finishes_what_was_begun_and_makes_nothing_twice(
     assert waits.event_id is None, "the lease of the first still runs"
     frozen.clock.advance(seconds=30)
     result = frozen.worker("second").run_once()
-    assert result.event_id == (None if over else event_id)
+    assert (result.event_id, result.waiting) == (None if over else event_id, False)
     for table in ONCE:
         assert len(frozen.rows(table)) == 1, table.name
     event = frozen.only(tables.event)
@@ -91,6 +102,21 @@ def test_whoever_wakes_up_after_a_takeover_writes_nothing(frozen: Azolla) -> Non
     assert ("query_azollas", "ClaimLost") in refused and ("release_claim", "ClaimLost") in refused
     assert {table.name: frozen.rows(table) for table in (*ONCE, tables.event)} == before
     assert states(frozen)[event_id]["processed"]
+
+
+@pytest.mark.parametrize(
+    "name", ["query_azollas", "build_context_snapshot", "create_workorder", "mark_processed"]
+)
+def test_no_step_goes_on_after_a_takeover(frozen: Azolla, name: str) -> None:
+    frozen.request()
+    env, tick, steps = frozen.env("zombie"), Tick(), list(MANIFEST_SCHEDULER_WORKER.steps)
+    while steps[0].name != name:
+        step = steps.pop(0)
+        tick = step.function(*step.arguments(tick, env))
+    frozen.clock.advance(minutes=1)
+    assert frozen.worker("second").run_once().processed
+    with pytest.raises(ClaimLost):
+        steps[0].function(*steps[0].arguments(tick, env))
 
 
 def test_answers_that_come_before_a_takeover_are_not_kept_after_it(
@@ -156,13 +182,17 @@ def test_a_poison_event_is_parked_and_blocks_nobody(frozen: Azolla) -> None:
         ManifestSchedulerWorker(env_of(f"again-{number}")).run_once()
     frozen.clock.advance(minutes=1)
     result = frozen.worker("last").run_once()
-    assert (result.parked, result.event_id) == (1, None)
+    assert (result.parked, result.event_id, result.worked) == (1, None, True)
     row = states(frozen)[poison]
     assert (row["processed"], row["attempts"]) == (False, RULES.max_attempts)
     assert row["parked_at"] == frozen.clock.now
     assert row["last_error"] == r"create_workorder: ValueError: an order nobody can write\x00"
     [parked] = frozen.events.named("azolla.parked")
-    assert parked.fields["event"] == poison
+    assert parked.fields == {
+        "event": poison,
+        "attempts": RULES.max_attempts,
+        "error": row["last_error"],
+    }
     assert not frozen.worker().run_once().worked, "it stays out of the line"
 
 
@@ -274,7 +304,82 @@ def test_without_a_standing_objective_the_failure_says_what_to_do(azolla: Azolla
     with azolla.store.writing() as tx:
         tx.connection.execute(tables.objective.delete())
     assert azolla.worker().run_once().failed
-    assert "start its manager once: headway run" in azolla.only(tables.event)["last_error"]
+    [told] = azolla.events.named("azolla.failed")
+    assert told.fields == {
+        "step": "read_local_state",
+        "error": "HeadwayError: this deployment has no standing objective yet; start its manager "
+        "once: headway run",
+    }
+    noted = azolla.only(tables.event)["last_error"]
+    assert noted == f"read_local_state: {told.fields['error']}"
+
+
+def test_a_tick_tells_what_it_did_and_nothing_if_there_was_nothing(azolla: Azolla) -> None:
+    def in_part(query: SubstrateQuery) -> Any:
+        if query.artifact_type is ArtifactType.OBJECTIVE:
+            return refusing(ResponseStatus.DENIED, "not those")(query)
+        return answering()(query)
+
+    azolla.peers = {
+        "sales": in_part,
+        "shop": refusing(ResponseStatus.DENIED, "not today"),
+        "mill": refusing(ResponseStatus.TARGET_UNAVAILABLE, "connection refused"),
+    }
+    event_id = azolla.request()
+    order = workorder_of(event_id)
+    result = azolla.worker().run_once()
+    assert result == TickResult(
+        event_id, order, processed=True, answered=("sales", OWN), silent=("mill", "shop")
+    )
+    azolla.request()
+    assert azolla.worker().run_once() == TickResult(waiting=True)
+    azolla.execute()
+    assert azolla.worker().run_once().processed
+    azolla.execute()
+    assert azolla.worker().run_once() == TickResult()
+    told, _ = azolla.events.named("azolla.tick")
+    assert told.fields == {
+        "event": event_id,
+        "workorder": order,
+        "parked": 0,
+        "answered": ["sales", OWN],
+        "silent": ["mill", "shop"],
+    }
+
+
+def test_what_is_parked_leaves_the_same_tick_to_the_next_in_line(frozen: Azolla) -> None:
+    poison = frozen.request()
+    for number in range(RULES.max_attempts):
+        killed_before(frozen, "query_azollas", f"victim-{number}")
+        frozen.clock.advance(minutes=1)
+    other = frozen.request()
+    result = frozen.worker().run_once()
+    assert (result.parked, result.event_id, result.processed) == (1, other, True)
+    assert states(frozen)[poison]["parked_at"] == frozen.clock.now
+    [told] = frozen.events.named("azolla.tick")
+    assert (told.fields["parked"], told.fields["event"]) == (1, other)
+
+
+def test_an_event_that_was_parked_meanwhile_is_left_to_a_person(frozen: Azolla) -> None:
+    event_id = frozen.request()
+    pick, claim, *_ = MANIFEST_SCHEDULER_WORKER.steps
+    late = pick.function(*pick.arguments(Tick(), frozen.env("late")))
+    with frozen.store.writing() as tx:
+        events.park(tx, event_id)
+    late = claim.function(*claim.arguments(late, frozen.env("late")))
+    assert (late.event, late.claim) == (None, None)
+    assert frozen.only(tables.event)["attempts"] == 0
+    assert frozen.only(tables.claim_record)["lease_expires_at"] <= frozen.clock.now, "released"
+
+
+def test_objectives_that_are_done_are_none_of_what_is_urgent_here(azolla: Azolla) -> None:
+    azolla.app.azolla.objective("done", status="DONE", urgency=4)
+    azolla.app.azolla.objective("waits", status="BLOCKED", urgency=3)
+    azolla.request()
+    azolla.worker().run_once()
+    context = parse_prompt(azolla.only(tables.context_snapshot)["full_prompt_text"])
+    assert sorted(one.urgency for one in context.local_urgency) == [1, 3]
+    assert context.queried_urgency == (), "it does not ask itself twice"
 
 
 def states(azolla: Azolla) -> dict[str, dict[str, Any]]:

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from headway.domain.dead_letter import DeadLetterStatus
+from headway.domain.due import MisfirePolicy
+from headway.domain.exclusions import exclude
 from headway.domain.execution import ExecutionState
 from headway.domain.manifest import Group
+from headway.domain.retry import RetryPolicy
 from headway.domain.routing import Routing
 from headway.domain.schedule import Never, cron, every
+from headway.domain.time_options import TimeOptions
+from headway.domain.timing import FirstRun
 from headway.domain.work_queue import Source
 from headway.errors import ExecutionNotFound, GroupNotFound, ManifestNotFound
 from headway.history import (
     AttentionKind,
     DeadLetterFilter,
     DeadLetterNotFound,
+    EdgeView,
+    ExecutionFilter,
+    GroupOverview,
     History,
+    ManifestDefinition,
+    ManifestFilter,
+    ManifestOverview,
     NodeState,
 )
-from headway.store import leases, unknown_workflows
+from headway.store import (
+    leases,
+    removal,
+    resolution,
+    unknown_workflows,
+)
+from headway.store.edges import parents_seen
 from headway.store.engine import Store
 from headway.store.servers import ServerProcess
 from headway.store.tables import manifest
@@ -34,31 +52,18 @@ from tests.store.factories import (
     a_manifest,
     change_group,
     change_manifest,
+    change_state,
     dead_letter_for,
     declare,
     dispatched,
     finish,
+    manifest_ids,
     queue,
     ran,
     started,
 )
 
 LEASE = timedelta(seconds=15)
-
-
-@pytest.fixture
-def family(store: Store) -> Store:
-    """extract → load → report, each in a group of its own, and stray, which nobody waits for."""
-    first, second, third = Group("extracts", 2, 3), Group("loads"), Group("reports")
-    declare(
-        store,
-        a_manifest("extract", group=first, schedule=cron("0 * * * *", tz="Europe/Berlin")),
-        a_manifest("load", group=second, schedule=Never(), parents=("extract",)),
-        a_manifest("report", group=third, schedule=Never(), parents=("load",), dormant=True),
-        a_manifest("stray", group=first, schedule=every(minutes=5)),
-        groups=[first, second, third],
-    )
-    return store
 
 
 def test_a_manifest_is_shown_with_everything_around_it(family: Store, history: History) -> None:
@@ -76,6 +81,8 @@ def test_a_manifest_is_shown_with_everything_around_it(family: Store, history: H
     assert shown.dead_letter is not None and shown.dead_letter.reason == "max retries exceeded"
     assert [one.id for one in shown.entries] == [waiting]
     assert (shown.next_runs, shown.trouble) == ((), None)
+    ends = [history.manifests.detail(name) for name in ("extract", "report")]
+    assert [(one.parent_count, one.child_count) for one in ends] == [(0, 1), (1, 0)]
     assert (shown.definition.input, shown.definition.owner) == ("null", "warehouse")
 
 
@@ -93,6 +100,25 @@ def test_what_runs_by_time_shows_its_schedule_in_words_and_its_next_runs(
     change_manifest(family, "extract", enabled=False)
     assert history.manifests.detail("extract").next_runs == ()
     assert history.manifests.detail("extract").overview.state is NodeState.DISABLED
+
+
+def test_the_next_runs_are_the_five_after_what_is_settled(family: Store, history: History) -> None:
+    hour = timedelta(hours=1)
+    change_state(family, "extract", settled_until=NOON + 2 * hour)
+    runs = history.manifests.detail("extract").next_runs
+    assert [(one.at, one.stands_for) for one in runs] == [
+        (NOON + number * hour, NOON + number * hour) for number in range(3, 8)
+    ]
+
+
+def test_a_first_run_is_counted_from_the_declaration(
+    store: Store, history: History, clock: Clock
+) -> None:
+    time = TimeOptions(first_run=FirstRun.AT_FIRST_OCCURRENCE)
+    declare(store, a_manifest("load", schedule=every(minutes=5), time=time))
+    clock.advance(minutes=2)
+    first = history.manifests.detail("load").next_runs[0]
+    assert (first.at, first.stands_for) == (NOON + timedelta(minutes=5),) * 2
 
 
 def test_a_manifest_whose_group_is_off_shows_no_next_runs_and_is_not_enabled(
@@ -372,3 +398,242 @@ def test_a_run_that_was_stopped_is_on_its_way(family: Store, history: History) -
     one = started(family, "extract")
     [shown] = history.executions.page().items
     assert (shown.id, shown.state, shown.seconds) == (one.id, ExecutionState.IN_PROGRESS, None)
+
+
+def test_a_definition_shows_everything_that_was_declared(
+    store: Store, history: History, clock: Clock
+) -> None:
+    pausing = (exclude.window("22:00", "06:00", then="defer"), exclude.weekends())
+    time = TimeOptions(
+        misfire_policy=MisfirePolicy.CATCH_UP,
+        misfire_threshold=timedelta(seconds=90),
+        catch_up_limit=5,
+        variance=timedelta(seconds=30),
+        exclusions=pausing,
+        first_run=FirstRun.AT_FIRST_OCCURRENCE,
+        tz="Europe/Berlin",
+    )
+    retry = RetryPolicy(timedelta(seconds=10), 1.5, timedelta(minutes=2), 0.2)
+    declare(
+        store,
+        a_manifest(
+            "load",
+            schedule=cron("0 12 * * *", tz="Europe/Berlin"),
+            input='{"day": 1}',
+            input_type="Day",
+            priority=7,
+            max_retries=4,
+            timeout=timedelta(minutes=20),
+            retry=retry,
+            time=time,
+            batch="days",
+            allow_overlap=True,
+        ),
+    )
+    clock.advance(minutes=1)
+    change_manifest(store, "load", updated_at=clock.now)
+    assert history.manifests.detail("load").definition == ManifestDefinition(
+        input='{"day": 1}',
+        input_type="Day",
+        priority=7,
+        time_zone="Europe/Berlin",
+        exclusions=("on sun, sat (skip)", "between 22:00 and 06:00 (defer)"),
+        misfire_policy="catch_up",
+        misfire_threshold=timedelta(seconds=90),
+        catch_up_limit=5,
+        first_run="at_first_occurrence",
+        variance=timedelta(seconds=30),
+        max_retries=4,
+        retry="after 0:00:10, × 1.5 up to 0:02:00, up to 20% longer",
+        timeout=timedelta(minutes=20),
+        join=None,
+        when_busy=None,
+        allow_overlap=True,
+        owner="warehouse",
+        batch="days",
+        scheduled_since=NOON,
+        created_at=NOON,
+        updated_at=clock.now,
+    )
+
+
+def test_what_was_left_out_of_a_definition_is_shown_as_the_default(
+    family: Store, history: History
+) -> None:
+    declared = {name: history.manifests.detail(name).definition for name in ("stray", "report")}
+    assert declared["stray"] == ManifestDefinition(
+        input="null",
+        input_type="None",
+        priority=0,
+        time_zone=None,
+        exclusions=(),
+        misfire_policy=None,
+        misfire_threshold=None,
+        catch_up_limit=None,
+        first_run=None,
+        variance=None,
+        max_retries=None,
+        retry=None,
+        timeout=None,
+        join=None,
+        when_busy=None,
+        allow_overlap=False,
+        owner="warehouse",
+        batch=None,
+        scheduled_since=NOON,
+        created_at=NOON,
+        updated_at=NOON,
+    )
+    assert (declared["report"].join, declared["report"].when_busy) == ("all", "skip")
+
+
+def test_a_manifest_in_a_list_says_where_it_stands(
+    family: Store, history: History, clock: Clock
+) -> None:
+    ran(family, "extract")
+    change_state(family, "extract", settled_until=NOON - timedelta(hours=1))
+    clock.advance(minutes=1)
+    started(family, "extract")
+    queue(family, "extract", source=Source.TRIGGER)
+    dead_letter_for(family, "extract")
+    change_group(family, "extracts", enabled=False)
+    [shown] = history.manifests.page(ManifestFilter(search="extract")).items
+    assert shown == ManifestOverview(
+        id=shown.id,
+        external_id="extract",
+        workflow="work",
+        group_name="extracts",
+        schedule_kind="cron",
+        enabled=True,
+        last_success_at=NOON,
+        settled_until=NOON - timedelta(hours=1),
+        wake_at=NOON,
+        schedule=shown.schedule,
+        group_enabled=False,
+        running=True,
+        queued=True,
+        dead_lettered=True,
+        state=NodeState.RUNNING,
+    )
+    assert shown.schedule.endswith("(Europe/Berlin)")
+    stray = history.manifests.detail("stray").overview
+    assert (stray.running, stray.queued, stray.dead_lettered) == (False, False, False)
+
+
+def test_a_run_that_may_overlap_is_shown_as_running(store: Store, history: History) -> None:
+    declare(store, a_manifest("extract", allow_overlap=True))
+    assert not history.manifests.detail("extract").overview.running
+    started(store)
+    assert history.manifests.detail("extract").overview.running
+
+
+def test_a_dependent_names_its_first_parent_and_counts_the_others(
+    store: Store, history: History
+) -> None:
+    parents = ("c", "a", "b")
+    dependent: dict[str, Any] = {"schedule": Never(), "parents": parents}
+    declare(
+        store,
+        *parents,
+        a_manifest("both", **dependent),
+        a_manifest("dormant", **dependent, dormant=True),
+        a_manifest("after-one", schedule=Never(), parents=("b",)),
+    )
+    shown = {one.external_id: one.schedule for one in history.manifests.page().items}
+    assert (shown["both"], shown["after-one"]) == ("after a and 2 more", "after b")
+    assert shown["dormant"] == "when activated by a and 2 more"
+    with store.writing() as tx:
+        removal.remove(tx, [manifest_ids(store)["b"]])
+    shown = {one.external_id: one.schedule for one in history.manifests.page().items}
+    assert (shown["both"], shown["after-one"]) == ("after a and 1 more", "after a removed parent")
+
+
+def test_an_edge_shows_how_its_other_end_stands(
+    family: Store, history: History, clock: Clock
+) -> None:
+    ran(family, "extract")
+    clock.advance(minutes=1)
+    started(family, "report", source=Source.ACTIVATION)
+    change_group(family, "extracts", enabled=False)
+    [parent] = history.manifests.detail("load").parents
+    assert parent == EdgeView("extract", "extracts", False, NodeState.DISABLED, NOON, True)
+    [child] = history.manifests.detail("load").children
+    assert child == EdgeView("report", "reports", True, NodeState.RUNNING, None, False)
+    change_manifest(family, "report", enabled=False)
+    dead_letter_for(family, "extract")
+    [parent] = history.manifests.detail("load").parents
+    assert (parent.state, parent.enabled) == (NodeState.FAILED, False)
+    assert not history.manifests.detail("load").children[0].enabled
+    change_group(family, "extracts", enabled=True)
+    ran(family, "load", source=Source.DEPENDENT, parents_seen=None)
+    queue(family, "load", source=Source.DEPENDENT)
+    [load] = history.manifests.detail("extract").children
+    assert (load.external_id, load.state) == ("load", NodeState.QUEUED)
+
+
+def test_a_success_that_the_child_has_consumed_is_not_fresh(
+    family: Store, history: History
+) -> None:
+    ran(family, "extract")
+    with family.reading() as tx:
+        seen = tx.connection.execute(
+            select(parents_seen(tx, manifest.c.id)).where(manifest.c.external_id == "load")
+        ).scalar_one()
+    assert history.manifests.detail("load").parents[0].fresh
+    ran(family, "load", source=Source.DEPENDENT, parents_seen=seen)
+    assert not history.manifests.detail("load").parents[0].fresh
+    ran(family, "extract")
+    assert history.manifests.detail("load").parents[0].fresh
+    assert history.manifests.detail("extract").children[0].fresh
+
+
+def test_a_removed_parent_is_an_edge_without_a_name(family: Store, history: History) -> None:
+    with family.writing() as tx:
+        removal.remove(tx, [manifest_ids(family)["extract"]])
+    shown = history.manifests.detail("load")
+    assert shown.parents == (EdgeView(None, None, False, NodeState.DISABLED, None, False),)
+    assert (shown.parent_count, shown.child_count) == (1, 1)
+
+
+def test_a_group_shows_its_row_and_when_it_changed(
+    family: Store, history: History, clock: Clock
+) -> None:
+    changed = clock.advance(minutes=1)
+    change_group(family, "extracts", enabled=False, updated_at=changed)
+    queue(family, "stray", scheduled_at=changed + timedelta(hours=1))
+    queue(family, "extract")
+    for name in ("extract", "stray"):
+        dead_letter_for(family, name)
+    with family.writing() as tx:
+        resolution.acknowledge(tx, [history.dead_letters.page().items[0].id], None)
+    shown = history.groups.detail("extracts")
+    assert (shown.created_at, shown.updated_at) == (NOON, changed)
+    assert shown.overview == GroupOverview(
+        name="extracts",
+        max_active_jobs=2,
+        priority=3,
+        enabled=False,
+        manifests=2,
+        queued=1,
+        active=0,
+        completed=0,
+        failed=0,
+        dead_letters=1,
+    )
+    assert history.groups.page().items[0] == shown.overview
+
+
+def test_a_name_stands_for_the_manifest_that_was_not_removed(
+    store: Store, history: History
+) -> None:
+    old = declare(store, "extract")["extract"]
+    ran(store)
+    with store.writing() as tx:
+        removal.remove(tx, [old])
+    with pytest.raises(ManifestNotFound):
+        history.manifests.detail("extract")
+    new = declare(store, "extract")["extract"]
+    mine = ran(store)
+    assert history.manifests.detail("extract").overview.id == new != old
+    found = history.executions.page(ExecutionFilter(manifest="extract")).items
+    assert [one.id for one in found] == [mine.id]

@@ -147,6 +147,8 @@ def test_groups_come_by_name_and_are_filtered(etl: Store, history: History) -> N
     assert [one.name for one in page(GroupFilter(search="o")).items] == ["odd"]
     assert [one.name for one in page(GroupFilter(search="E", anywhere=True)).items] == ["even"]
     assert [one.name for one in page(GroupFilter(enabled=False)).items] == ["odd"]
+    assert [one.name for one in page(GroupFilter(enabled=True)).items] == ["even"]
+    assert page(GroupFilter(search="o", enabled=True)).items == ()
 
 
 def some_executions(store: Store) -> list[int]:

@@ -15,7 +15,7 @@ from headway.domain.manifest import Group
 from headway.domain.spans import DAY, HOUR, MINUTE, floored
 from headway.history import History, Retention, Tallying
 from headway.observe import Observer
-from headway.store import tallies
+from headway.store import retention, tallies
 from headway.store.engine import Store
 from headway.store.tables import execution_history, tally
 from tests.store.factories import FAILED, Clock, a_manifest, declare, ran
@@ -186,6 +186,18 @@ def test_a_long_history_is_counted_an_hour_at_a_time(store: Store, clock: Clock)
     while Tallying(store).run_once():
         passes += 1
     assert passes == 1 + len(hours), "and what lies between is passed by"
+
+
+def test_old_tallies_are_deleted_a_batch_at_a_time_the_oldest_first(
+    store: Store, clock: Clock
+) -> None:
+    hours = [clock.advance(hours=1) for _ in range(3)]
+    remember(store, [{"state": "completed", "finished_at": one} for one in hours])
+    clock.advance(hours=1)
+    count_all(store)
+    with store.writing() as tx:
+        assert retention.delete_old_tallies(tx, hours[1], 10) == 2, "its minute and its hour"
+        assert [retention.delete_old_tallies(tx, clock.now, 1) for _ in range(5)] == [1, 1, 1, 1, 0]
 
 
 def test_old_tallies_are_deleted_but_not_the_line(store: Store, clock: Clock) -> None:

@@ -389,6 +389,8 @@ def test_one_bad_entry_never_costs_the_others(scene: Scene) -> None:
     assert scene.manage().queued == 9
 
     assert "load-3" not in names(scene.history.queue.all())
+    [told] = scene.events.named("manager.cycle")
+    assert (told.fields["queued"], told.fields["refused"]) == (9, 1)
     [refused] = scene.events.named("manifest.refused")
     assert refused.fields["external_id"] == "load-3" and "cursed" in refused.fields["error"]
     assert scene.manifest("load-3").wake_at == START + timedelta(minutes=1), "it is tried again"
@@ -419,6 +421,35 @@ def test_each_cycle_tells_its_counts_its_reasons_and_how_long_each_step_took(sce
     assert told.fields["reasons"] == {"the manifest is disabled": 1}
     assert list(told.fields["seconds"]) == [step.name for step in MANIFEST_MANAGER.steps]
     assert all(seconds > 0 for seconds in told.fields["seconds"].values())
+
+
+def test_what_a_reaper_has_failed_is_told_and_tried_again_by_the_settings(scene: Scene) -> None:
+    """A run that nobody picks up, and one that never ends."""
+    scene.configure(default_retry_delay="3h", max_retry_delay="9h")
+    running = scene.pending("work", max_attempts=2)
+    scene.claim()
+    waiting = scene.pending("work", max_attempts=2)
+    scene.clock.advance(hours=2)
+
+    result = scene.manage()
+
+    assert (result.reaped_pending, result.reaped_in_progress) == (1, 1)
+    queued = scene.history.queue.all()
+    assert [one.scheduled_at for one in queued] == [scene.clock.now + timedelta(hours=3)] * 2
+    told = [one.fields for one in scene.events.named("execution.failed")]
+    assert told == [scene.execution(key).told() for key in (waiting, running)]
+    [cycle] = scene.events.named("manager.cycle")
+    del cycle.fields["seconds"]
+    assert cycle.fields == {
+        "candidates": 0,
+        "queued": 0,
+        "cancelled": 1,
+        "reaped_pending": 1,
+        "reaped_in_progress": 1,
+        "dead_lettered": 0,
+        "refused": 0,
+        "reasons": {},
+    }
 
 
 def test_the_last_hundred_cycles_can_be_read(scene: Scene) -> None:

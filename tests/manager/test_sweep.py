@@ -55,6 +55,8 @@ def test_a_manifest_that_would_sleep_for_ever_is_woken(scene: Scene) -> None:
     assert names(scene.history.queue.all()) == ["load-0", "load-2"]
 
     assert sweep(scene).run_once().woken == ("load-1",)
+    told = [one.fields for one in scene.events.named("manager.swept")]
+    assert told == [{"looked_at": 3, "woken": 1}]
 
     scene.manage()
     assert sorted(filter(None, names(scene.history.queue.all()))) == ["load-0", "load-1", "load-2"]

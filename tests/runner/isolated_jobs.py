@@ -48,6 +48,7 @@ def note_pid(place: Place) -> Place:
 
 def leave_everything(place: Place, run: Run) -> None:
     place.note("manifest", run.manifest)
+    place.note("run", [run.workflow, run.attempt, run.scheduled_for, run.idempotency_key])
     place.note("token", run.fencing_token)
     place.note("thread", threading.current_thread() is threading.main_thread())
     run.logger.warning("careful with %s", run.manifest)

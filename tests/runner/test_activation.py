@@ -112,6 +112,54 @@ def test_one_refused_activation_leaves_no_trace_of_the_others(
     assert given == [0]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ([("ordinary", 1)], str(NotDormantError("ordinary", "dependent"))),
+        ([("foreign", 1)], str(NotYourDependentError("foreign", "delta"))),
+        (
+            [("bronze-0", 1), ("bronze-1", 1), ("bronze-0", 2)],
+            "'bronze-0' is activated twice in one call; once is enough",
+        ),
+    ],
+)
+def test_what_is_refused_is_said_with_the_reason(
+    scene: Scene, wanted: list[tuple[str, int]], said: str
+) -> None:
+    family(scene, lambda run: assert_taken(run.activate_many(wanted)))
+    scene.cycle()
+    [failure] = [one.failure for one in scene.ended(ExecutionState.FAILED)]
+    assert failure is not None and failure.message == said
+    assert [one.source for one in scene.history.queue.all()] == []
+
+
+def test_nothing_to_activate_is_nothing_wrong(scene: Scene) -> None:
+    taken: list[int] = []
+    family(scene, lambda run: taken.append(run.activate_many([])))
+    run_all(scene)
+    assert taken == [0]
+
+
+@pytest.mark.parametrize(
+    ("when_busy", "expected"), [("skip", [1, 0, 0]), ("keep", [1, 1, 0]), ("replace", [1, 1, 1])]
+)
+def test_an_activation_is_told_whether_it_will_run(
+    scene: Scene, when_busy: str, expected: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "headway")
+    taken: list[int] = []
+
+    def act(run: Run) -> None:
+        taken.extend(run.activate("bronze-0", number) for number in range(3))
+
+    family(scene, act, when_busy)
+    scene.cycle()
+    assert taken == expected
+    told = [one.getMessage() for one in caplog.records]
+    skipped = ["bronze-0 is busy: this activation is skipped"] * 2
+    assert told == (skipped if when_busy == "skip" else [])
+
+
 def twice(run: Run) -> None:
     assert run.activate("bronze-0", 1) == 1
     run.activate("bronze-0", 2)

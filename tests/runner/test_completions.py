@@ -1,7 +1,7 @@
 """Completions in batches: no timer, nothing lost, and one bad outcome spoils no other."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -140,3 +140,66 @@ def test_a_cancelled_waiter_holds_up_no_other_of_its_batch() -> None:
 
     assert run(database, act)[0] == [True, True]
     assert [sorted(write) for write in database.writes] == [[1, 2, 3], [4]]
+
+
+class Told:
+    """What is told of ends that nobody waits for."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[list[int], set[int]]] = []
+        self.unwritten: list[tuple[int, Outcome]] = []
+
+    def of_written(self, handed_in: Collection[int], recorded: set[int]) -> None:
+        self.written.append((sorted(handed_in), recorded))
+
+    def of_unwritten(self, execution_id: int, outcome: Outcome) -> None:
+        self.unwritten.append((execution_id, outcome))
+
+    def hand_in(self, database: Database, *ids: int) -> None:
+        async def call_store(function: Callable[..., Any], *arguments: Any) -> Any:
+            return function(*arguments)
+
+        async def main() -> None:
+            completions = Completions(
+                database.write, call_store, Observer(), self.of_written, self.of_unwritten
+            )
+            for key in ids:
+                completions.hand_in(key, COMPLETED)
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others)
+
+        asyncio.run(main())
+
+
+def test_who_does_not_wait_is_told_of_each_write() -> None:
+    database, told = Database(), Told()
+    database.gone = {2}
+    told.hand_in(database, 1, 2, 3)
+    assert (told.written, told.unwritten) == ([([1, 2, 3], {1, 3})], [])
+
+
+def test_an_end_that_cannot_be_written_at_all_is_told_with_the_failure_it_became() -> None:
+    database, told = Database(), Told()
+    database.hopeless = {1}
+    told.hand_in(database, 1, 2)
+    assert told.written == [([1, 2], {2})]
+    [(execution_id, outcome)] = told.unwritten
+    assert (execution_id, outcome.state) == (1, ExecutionState.FAILED)
+    assert outcome.failure is not None and outcome.failure.step == "RecordOutcome"
+
+
+def test_the_pauses_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    database = Database()
+    database.away = 6
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "FIRST_PAUSE", 0.2)
+        patched.setattr(asyncio, "sleep", noted)
+        Told().hand_in(database, 1)
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 4.0]

@@ -71,10 +71,12 @@ def test_it_runs_in_another_process_with_all_its_context(
     assert int(left(tmp_path, "pid")) != os.getpid()
     assert left(tmp_path, "manifest") == "job"
     assert left(tmp_path, "token") == str(execution_id)
+    assert left(tmp_path, "run") == str(["isolated", 1, run.scheduled_for, run.idempotency_key])
+    assert run.scheduled_for is not None and run.idempotency_key
     assert left(tmp_path, "thread") == "True", "a sync step has the main thread, as in a script"
     assert run.running_step is None
     told = [record for record in caplog.records if record.getMessage() == "careful with job"]
-    assert [record.levelname for record in told] == ["WARNING"]
+    assert [(one.name, one.levelname) for one in told] == [("headway.run.isolated", "WARNING")]
 
 
 def test_its_progress_is_seen_while_it_runs(

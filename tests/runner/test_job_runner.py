@@ -1,19 +1,25 @@
 """The JobRunner: four steps, one execution after another, and losers that do nothing."""
 
+from datetime import timedelta
 from operator import methodcaller
 from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 
-from headway import Run
+from headway import Run, every
+from headway.config import Settings
 from headway.domain.execution import ExecutionState, Outcome
+from headway.errors import StepFailed
+from headway.runner import job_runner
+from headway.runner.job_runner import JobRunner
 from headway.runner.workflow import JOB_RUNNER
 from headway.store import executions, outcomes
 from headway.store.engine import Store
 from headway.store.tables import execution_history
-from tests.builders import OWNER, Scene
+from tests.builders import OWNER, START, Scene
 
 
 def test_the_four_steps_in_order() -> None:
@@ -132,3 +138,111 @@ def test_an_outcome_that_comes_too_late_changes_nothing(scene: Scene) -> None:
 
     assert scene.execution(execution_id).state is ExecutionState.CANCELLED
     assert scene.events.named("execution.completed") == []
+
+
+def test_what_a_watcher_is_told_of_a_run(scene: Scene) -> None:
+    scene.app.schedule("work", "load-users", None, every(hours=1), group="loads")
+    scene.failing.add("load-users")
+    scene.apply()
+    scene.manage()
+    scene.clock.advance(seconds=5)
+    [execution_id] = scene.dispatch().dispatched
+    scene.clock.advance(seconds=5)
+    scene.run()
+
+    run = scene.execution(execution_id)
+    [started] = scene.events.named("execution.started")
+    assert started.fields == {
+        "execution_id": execution_id,
+        "external_id": "load-users",
+        "group": "loads",
+        "workflow": "work",
+        "seconds": None,
+        "failure": None,
+        "entry_id": run.entry_id,
+        "source": "schedule",
+        "attempt": 1,
+        "queued_at": START,
+        "dispatched_at": START + timedelta(seconds=5),
+        "started_at": START + timedelta(seconds=10),
+    }
+    [step] = scene.events.named("execution.step")
+    assert step.fields == {"execution_id": execution_id, "step": "_work"}
+    [ran] = scene.events.named("execution.ran")
+    summary = "_work: RuntimeError: told to fail"
+    assert ran.fields == {
+        "execution_id": execution_id,
+        "state": ExecutionState.FAILED,
+        "failure": summary,
+    }
+    [failed] = scene.events.named("execution.failed")
+    assert failed.fields == run.told() and failed.fields["failure"] == summary
+    assert [one.name for one in scene.events.events if "execution_id" in one.fields] == [
+        "execution.dispatched",
+        "execution.started",
+        "execution.step",
+        "execution.ran",
+        "execution.failed",
+    ]
+
+
+def test_a_failure_is_named_by_its_manifest(scene: Scene) -> None:
+    scene.app.schedule("work", "load-users", None, every(hours=1))
+    scene.failing.add("load-users")
+    scene.apply()
+    scene.manage()
+    scene.dispatch()
+    assert scene.run().failures == ("load-users: _work: RuntimeError: told to fail",)
+
+
+def new_runner(scene: Scene, settings: Settings) -> JobRunner:
+    return JobRunner(scene.store, scene.app.registry, scene.app.observer, OWNER, settings)
+
+
+def test_what_has_no_retry_policy_of_its_own_is_tried_again_by_the_settings(scene: Scene) -> None:
+    scene.failing.add(None)
+    scene.pending("work", max_attempts=2)
+    runner = new_runner(scene, Settings(default_retry_delay="3h", max_retry_delay="9h"))
+    runner.run_once()
+    runner.close()
+    [entry] = scene.history.queue.all()
+    assert entry.scheduled_at == START + timedelta(hours=3)
+
+
+class Outage:
+    """The database is away when an end is written, so many times."""
+
+    def __init__(self, scene: Scene, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.tried = 0
+        self._times = times
+        self._finish = outcomes.finish
+        monkeypatch.setattr(job_runner, "PAUSES", (0.0, 0.0, 0.0))
+        monkeypatch.setattr(outcomes, "finish", self._finish_at_last)
+
+    def _finish_at_last(self, *arguments: Any, **options: Any) -> Any:
+        self.tried += 1
+        if self.tried <= self._times:
+            raise OperationalError("UPDATE", {}, Exception("gone"))
+        return self._finish(*arguments, **options)
+
+
+def test_an_end_that_could_not_be_written_is_written_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = scene.pending("work")
+    outage = Outage(scene, monkeypatch, times=3)
+    assert scene.run().ended == {ExecutionState.COMPLETED: 1}
+    assert scene.execution(key).state is ExecutionState.COMPLETED
+    assert outage.tried == 4
+    failures = scene.events.named("loop.failed", loop="completions")
+    assert [one.fields["error"] for one in failures] == ["OperationalError: gone"] * 3
+
+
+def test_a_database_that_stays_away_is_an_error(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.pending("work")
+    Outage(scene, monkeypatch, times=4)
+    with pytest.raises(StepFailed) as raised:
+        scene.run()
+    assert isinstance(raised.value.__cause__, OperationalError)

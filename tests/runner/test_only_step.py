@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -170,6 +170,22 @@ def test_who_is_asked_to_stop_is_interrupted_where_it_waits(
     assert runner.cancellations.ids() == []
 
 
+@pytest.mark.parametrize("closely", [False, True])
+@pytest.mark.parametrize("stops", [False, True])
+def test_only_what_must_not_go_on_unwatched_is_cut_off(closely: bool, stops: bool) -> None:
+    runner = Runner(closely=closely)
+    cut_off: list[int] = []
+
+    async def waits(number: int) -> None:
+        cut_off.extend(runner.cancellations.cut_off())
+        await asyncio.sleep(0)
+
+    outcome = runner.run(register(waits, stop_when_cut_off=stops), started("waits"))
+    assert cut_off == ([7] if stops else [])
+    expected = ExecutionState.HANDED_BACK if stops else ExecutionState.COMPLETED
+    assert outcome.state is expected
+
+
 def test_who_is_asked_to_stop_before_it_begins_does_not_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -191,6 +207,14 @@ def test_who_is_asked_to_stop_before_it_begins_does_not_begin(
 
     assert (outcome.state, ran) == (ExecutionState.CANCELLED, [])
     assert outcome.failure is not None and "before step 'never_runs'" in outcome.failure.message
+
+
+@pytest.mark.parametrize("closely", [False, True])
+def test_its_step_begins_no_earlier_than_its_run_was_claimed(closely: bool) -> None:
+    execution = started("returns", dispatched_at=NOON - timedelta(minutes=1))
+    outcome = Runner(closely=closely).run(register(returns), execution)
+    assert outcome.steps is not None
+    assert outcome.steps[0].started_at >= NOON
 
 
 async def takes_the_run(number: int, run: Run) -> None: ...

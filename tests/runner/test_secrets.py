@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import re
@@ -14,11 +15,13 @@ from pydantic import BaseModel, field_validator
 
 from headway import Run, every
 from headway.config import Settings
+from headway.definition.inputs import InputType
 from headway.domain.azolla.filters import PauseStateFilter
-from headway.domain.execution import Execution, ExecutionState
+from headway.domain.execution import Execution, ExecutionState, Failure, Outcome
 from headway.domain.masking import MASK
 from headway.observe import Observer
 from headway.runner.job_runner import JobRunner
+from headway.runner.secrets import RunSecrets
 from headway.store import objectives, substrate
 from tests.builders import OWNER, Scene
 from tests.runner.conftest import StartPool
@@ -220,6 +223,55 @@ def test_secrets_handed_to_a_dependent_are_not_quoted_either(scene: Scene) -> No
     assert execution.failure is not None
     assert execution.failure.message == f"told {MASK} to the child"
     assert handed not in execution.failure.traceback
+
+
+def a_failure(text: str) -> Failure:
+    return Failure("load", "ValueError", f"message {text}", f"traceback {text}")
+
+
+def test_what_another_process_sends_is_redacted_of_what_was_handed_to_a_dependent() -> None:
+    """The process of an isolated run has replaced what its own input declares."""
+    secrets = RunSecrets(InputType(None), "null")
+    completed = Outcome(ExecutionState.COMPLETED, None, '{"key":"geheim"}', ("try geheim",))
+    failed = Outcome(ExecutionState.FAILED, a_failure("geheim"))
+
+    secrets.hand_on(InputType(str), "geheim")
+    assert secrets.outcome(completed) == completed, "not declared to be one"
+
+    assert secrets.text("told geheim") == "told geheim"
+    secrets.hand_on(InputType(Strict), Strict.model_construct(key="geheim"))
+    assert secrets.text("told geheim") == f"told {MASK}"
+    assert secrets.outcome(completed) == completed._replace(
+        output=f'{{"key":"{MASK}"}}', hand_over=(f"try {MASK}",)
+    )
+    assert secrets.outcome(failed) == failed._replace(failure=a_failure(MASK))
+
+
+def test_a_logger_of_a_run_without_secrets_is_the_ordinary_one() -> None:
+    logger = logging.getLogger("headway.run.load")
+    assert RunSecrets(InputType(str), '"users"').logger(logger) is logger
+
+
+def test_a_redacting_logger_passes_on_what_its_own_logger_takes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inner = logging.getLogger("headway.run.redacting")
+    logger = RunSecrets(InputType(Strict), '{"key": "geheim"}').logger(inner)
+    with caplog.at_level(logging.WARNING, inner.name):
+        logger.info("not geheim enough")
+        try:
+            raise KeyError("geheim")
+        except KeyError:
+            logger.exception("told %s", "geheim", extra={"key": "geheim", "rows": 7})
+
+    [record] = caplog.records
+    assert (logger.name, logger.isEnabledFor(logging.INFO)) == (inner.name, False)
+    assert (record.name, record.levelname) == (inner.name, "ERROR")
+    assert record.getMessage() == f"told {MASK}"
+    assert (vars(record)["key"], vars(record)["rows"]) == (MASK, 7)
+    assert record.exc_info is None and record.exc_text is not None
+    assert record.exc_text.endswith(f"KeyError: '{MASK}'")
+    assert copy.copy(logger) is inner, "as pickle does it"
 
 
 @pytest.mark.parametrize("way", ["message", "pydantic", "return"])

@@ -72,7 +72,8 @@ def test_a_stuck_run_keeps_its_slot_until_it_ends(
     leave.set()
     scene.events.wait_for("execution.completed", count=3, workflow="quick")
 
-    assert len(scene.events.named("execution.stuck", execution_id=stuck)) == 1
+    [one] = scene.events.named("execution.stuck", execution_id=stuck)
+    assert one.fields == {"execution_id": stuck, "external_id": None, "workflow": "hang"}
     assert {one.id for one in scene.ended(ExecutionState.COMPLETED)} == set(later)
     assert told == []
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -12,7 +13,7 @@ from headway.domain.execution import ExecutionState
 from headway.runner.pool import WorkerPool
 from headway.store import executions, outcomes
 from headway.store.transaction import Transaction
-from tests.builders import OWNER, Scene, eventually, names
+from tests.builders import OWNER, START, Scene, eventually, names
 from tests.runner.conftest import Gate, StartPool, starting_pools
 
 COMPLETED = ExecutionState.COMPLETED
@@ -300,3 +301,48 @@ def test_what_was_claimed_but_never_started_is_handed_back_too(
 
     assert scene.execution(lost).state is HANDED_BACK
     assert len(scene.history.queue.all()) == 1
+
+
+def test_who_is_told_of_ends_knows_whether_runs_of_manifests_were_among_them(
+    scene: Scene,
+) -> None:
+    """Of others only the dispatcher wants to know."""
+    told: list[bool] = []
+    with starting_pools(scene, on_finished=told.append) as start:
+        scene.pending("work")
+        pool = start()
+        eventually(lambda: told == [False])
+        declare(scene, scene.app.workflow("load")(lambda: None))
+        pool.wake()
+        eventually(lambda: told == [False, True])
+
+
+def test_a_pool_names_what_goes_on(scene: Scene, start_pool: StartPool, gate: Gate) -> None:
+    scene.app.workflow("note")(gate.wait)
+    scene.pending("note")
+    declare(scene, scene.app.workflow("load")(lambda: gate.wait()))
+    pool = start_pool()
+    gate.arrived(2)
+    assert pool.running() == ["load-0", "note"]
+
+
+def test_what_has_no_retry_policy_of_its_own_is_tried_again_by_the_settings(
+    scene: Scene, start_pool: StartPool
+) -> None:
+    scene.failing.add(None)
+    scene.pending("work", max_attempts=2)
+    start_pool(default_retry_delay="3h", max_retry_delay="9h")
+    scene.events.wait_for("execution.failed")
+    [entry] = scene.history.queue.all()
+    assert entry.scheduled_at == START + timedelta(hours=3)
+
+
+def test_a_note_that_is_too_long_is_cut(scene: Scene, start_pool: StartPool) -> None:
+    @scene.app.workflow
+    def load(run: Run) -> None:
+        run.progress(0.5, "x" * 600)
+
+    execution_id = scene.pending("load")
+    scene.run()
+    note = scene.execution(execution_id).progress_note
+    assert note is not None and note.startswith("xxx") and len(note) <= 500

@@ -45,7 +45,13 @@ def purge_all(store: Store, before: datetime = FOR_GOOD) -> None:
 
 
 def a_chain(
-    store: Store, name: str, *, status: str = "EXECUTED", judged: bool = True, bundle: bool = True
+    store: Store,
+    name: str,
+    *,
+    status: str = "EXECUTED",
+    judged: bool = True,
+    bundle: bool = True,
+    ordered_at: datetime = NOON,
 ) -> None:
     """An event, its snapshot and its workorder, as far as they have come."""
     kind = "PATCH_DIAZOTROPH"  # of these there may be several
@@ -59,6 +65,7 @@ def a_chain(
         context_snapshot_id=f"s-{name}",
         diazotroph_type=kind,
         status=status,
+        created_at=ordered_at,
     )
     if bundle:
         write(store, tables.output_bundle, output_id=f"o-{name}", work_order_id=f"w-{name}")
@@ -175,7 +182,9 @@ def test_the_newest_page_of_each_deployment_is_kept(store: Store) -> None:
 
 def test_captures_go_once_they_are_processed(store: Store) -> None:
     write(store, tables.capture_buffer, capture_id="waiting")
-    write(store, tables.capture_buffer, capture_id="done", status="PROCESSED")
+    hour = timedelta(hours=1)
+    done = {"status": "PROCESSED", "created_at": NOON - hour}
+    write(store, tables.capture_buffer, capture_id="done", **done)
     assert purge(store, retention.delete_processed_captures, NOON) == 0
     assert purge(store, retention.delete_processed_captures) == 1
     assert [row["capture_id"] for row in rows_of(store, tables.capture_buffer)] == ["waiting"]
@@ -186,9 +195,8 @@ def test_tickets_go_once_they_are_done_and_take_their_blockers_along(store: Stor
         write(store, tables.blocker_ref, blocker_id=name)
     write(store, tables.objective, objective_id="standing")
     ticket = {"objective_type": "TICKET"}
-    write(
-        store, tables.objective, objective_id="done", status="DONE", blocked_on='["b1"]', **ticket
-    )
+    done = ticket | {"status": "DONE", "created_at": NOON - timedelta(hours=1)}
+    write(store, tables.objective, objective_id="done", blocked_on='["b1"]', **done)
     for status in ("NEW", "TODO", "IN_PROGRESS", "BLOCKED"):
         fields = {"objective_id": status, "status": status, "blocked_on": '["b2"]'}
         write(store, tables.objective, **fields, **ticket)
@@ -263,6 +271,108 @@ def test_a_batch_is_bounded(store: Store, kind: str) -> None:
     for number in range(5):
         make(store, number)
     assert [purge(store, verb, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+OLDEST_FIRST: dict[str, tuple[Verb, Table, Callable[[str, datetime], dict[str, Any]]]] = {
+    "pauses": (
+        retention.delete_old_pauses,
+        tables.pause_state,
+        lambda name, moment: {"pause_id": name, "created_at": moment},
+    ),
+    "queries": (
+        retention.delete_old_queries,
+        tables.substrate_query,
+        lambda name, moment: {"query_id": name, "created_at": moment},
+    ),
+    "captures": (
+        retention.delete_processed_captures,
+        tables.capture_buffer,
+        lambda name, moment: {"capture_id": name, "status": "PROCESSED", "updated_at": moment},
+    ),
+    "objectives": (
+        retention.delete_done_objectives,
+        tables.objective,
+        lambda name, moment: {
+            "objective_id": name,
+            "objective_type": "TICKET",
+            "status": "DONE",
+            "updated_at": moment,
+        },
+    ),
+    "claims": (
+        retention.delete_ended_claims,
+        tables.claim_record,
+        lambda name, moment: {"resource_id": name, "lease_expires_at": moment},
+    ),
+    "nonces": (
+        retention.delete_old_nonces,
+        tables.nonce,
+        lambda name, moment: {"source_azolla_id": "s", "nonce": name, "seen_at": moment},
+    ),
+    "answers": (
+        retention.delete_old_answers,
+        tables.idempotency,
+        lambda name, moment: {"actor": "a", "key": name, "digest": "d", "created_at": moment},
+    ),
+    "logouts": (
+        retention.delete_old_logouts,
+        tables.logout,
+        lambda name, moment: {"session_id": name, "until": moment},
+    ),
+    "tries": (
+        retention.delete_old_tries,
+        tables.wrong_try,
+        lambda name, moment: {"address": name, "minute": moment, "tries": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OLDEST_FIRST)
+def test_the_oldest_go_first_and_none_that_is_just_old_enough_to_stay(
+    store: Store, kind: str
+) -> None:
+    verb, table, fields = OLDEST_FIRST[kind]
+    ages = {"a": 1, "b": 2, "c": 3, "d": 0}
+    for name, hours in ages.items():
+        write(store, table, **fields(name, LATER - timedelta(hours=hours)))
+    [named] = {key for key, value in fields("x", NOON).items() if value == "x"}
+
+    def left() -> set[str]:
+        return {row[named] for row in rows_of(store, table)}
+
+    assert (purge(store, verb, LATER, 2), left()) == (2, {"a", "d"})
+    assert (purge(store, verb, LATER, 2), left()) == (1, {"d"})
+
+
+def test_the_oldest_workorders_go_first_and_those_alone_that_are_executed(store: Store) -> None:
+    for number, name in enumerate("cba"):
+        a_chain(store, name, ordered_at=NOON + timedelta(hours=number))
+    a_chain(store, "open", status="CREATED")
+    left: list[list[str]] = []
+    for _ in range(2):
+        assert purge(store, retention.delete_judged_workorders, limit=2) == 2 - len(left)
+        left.append([row["work_order_id"] for row in rows_of(store, tables.workorder)])
+    assert left == [["w-a", "w-open"], ["w-open"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, True),
+        ({"status": "DONE"}, False),
+        ({"objective_type": "STANDING"}, False),
+        ({"updated_at": NOON + timedelta(microseconds=1)}, False),
+        ({"objective_id": "other"}, False),
+    ],
+    ids=str,
+)
+def test_the_pause_of_an_open_ticket_is_kept_as_long_as_that_is_not_touched(
+    store: Store, changes: dict[str, Any], kept: bool
+) -> None:
+    fields = {"objective_id": "o", "objective_type": "TICKET", "updated_at": NOON} | changes
+    write(store, tables.objective, **fields)
+    write(store, tables.pause_state, pause_id="p", objective_id="o")
+    assert purge(store, retention.delete_old_pauses) == (0 if kept else 1)
 
 
 def test_retention_deletes_all_that_is_over_and_says_how_much(store: Store, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import URL, make_url
 
 from headway.store.bells import hang, ring
@@ -26,6 +27,19 @@ def test_a_listener_that_ends_leaves_the_others_on_the_same_file(tmp_path: Path)
     ring(url, "worker")
 
     assert heard == [("first", "dispatcher"), ("second", "dispatcher"), ("second", "manager")]
+
+
+def test_a_file_is_the_same_under_a_relative_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    heard: list[str] = []
+    end = hang(make_url("sqlite:///headway.db"), heard.append)
+
+    ring(url_of(tmp_path / "headway.db"), "dispatcher")
+    end()
+
+    assert heard == ["dispatcher"]
 
 
 def test_a_listener_on_another_file_is_not_told(tmp_path: Path) -> None:

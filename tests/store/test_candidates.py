@@ -11,7 +11,7 @@ from headway.domain.execution import ExecutionState, Failure, FailureCode, Outco
 from headway.domain.manifest import Group
 from headway.domain.schedule import Never, Schedule, cron, every, once
 from headway.domain.work_queue import Source
-from headway.store import dead_letters, manifests, wakes
+from headway.store import dead_letters, manifests, removal, wakes
 from headway.store.engine import Store
 from headway.store.tables import dead_letter, dependency, manifest_state, wake
 from headway.store.wakes import Scope
@@ -96,6 +96,84 @@ def test_a_crowded_group_leaves_room_for_the_others(store: Store) -> None:
         wakes.set_wake_times(tx, {ids[one.external_id]: early for one in crowd})
         wakes.set_wake_times(tx, {ids[one.external_id]: NOON for one in few})
     assert {ids["delta-0"], ids["delta-1"]} < set(candidates(store, limit=4))
+
+
+def test_who_looks_without_locking_sees_the_same_candidates(store: Store) -> None:
+    crowd = [a_manifest(f"cache-{number}", group=Group("cache")) for number in range(9)]
+    ids = declare(store, *crowd, *(a_manifest(name, group=Group("delta")) for name in ("a", "b")))
+    with store.writing() as tx:
+        early = NOON - timedelta(hours=1)
+        wakes.set_wake_times(tx, {ids[one.external_id]: early for one in crowd})
+        wakes.set_wake_times(tx, {ids["b"]: LATER})
+    for limit in (3, 10, 11):
+        with store.reading() as tx:
+            seen = manifests.candidates_seen(tx, limit)
+        assert seen == candidates(store, limit)
+    assert len(seen) == 10
+
+
+def test_all_manifests_are_viewed_some_at_a_time(store: Store) -> None:
+    ids = declare(store, *(f"m-{number}" for number in range(5)))
+    with store.writing() as tx:
+        removal.remove(tx, [ids["m-1"]])
+    with store.reading() as tx:
+        first = manifests.load_next(tx, 0, 2)
+        rest = manifests.load_next(tx, first[-1].manifest_id, 10)
+        assert manifests.load_next(tx, rest[-1].manifest_id, 10) == []
+    assert [[one.external_id for one in some] for some in (first, rest)] == [
+        ["m-0", "m-2"],
+        ["m-3", "m-4"],
+    ]
+
+
+def test_settling_never_goes_back(store: Store) -> None:
+    ids = asleep(store, "one", "two", "three")
+    later = NOON + timedelta(minutes=1)
+    with store.writing() as tx:
+        wakes.settle(tx, {ids["one"]: NOON, ids["two"]: later})
+        wakes.settle(tx, {ids["one"]: later, ids["two"]: NOON})
+        wakes.settle(tx, {})
+    settled = [state_of(store, name).settled_until for name in ("one", "two", "three")]
+    assert settled == [later, later, None]
+
+
+def test_a_time_to_look_is_set_and_taken_away(store: Store) -> None:
+    ids = asleep(store, "one", "two", "three")
+    with store.writing() as tx:
+        wakes.set_wake_times(tx, {ids["one"]: NOON, ids["two"]: LATER})
+    with store.writing() as tx:
+        times = {ids["one"]: None, ids["two"]: NOON}
+        wakes.set_wake_times(tx, times, locked=times)
+    found = [state_of(store, name).wake_at for name in ("one", "two", "three")]
+    assert found == [None, NOON, None]
+
+
+def test_a_view_of_what_failed_says_for_which_occurrence_and_when(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, "extract")
+    assert view_of(store).last_failed_at is None
+    ran(store, outcome=FAILED, scheduled_for=NOON - timedelta(hours=1))
+    later = clock.advance(minutes=1)
+    ran(store, outcome=FAILED, scheduled_for=NOON)
+    view = view_of(store)
+    assert (view.failed_count, view.last_failed_at, view.failed_for) == (2, later, NOON)
+    assert (view.failed_for_good, view.retry_at) == (False, None)
+
+
+def test_a_view_of_what_may_overlap_says_what_its_runs_stand_for(store: Store) -> None:
+    declare(store, *(a_manifest(one, allow_overlap=True) for one in ("extract", "idle")), "alone")
+    assert view_of(store).may_overlap and not view_of(store, "alone").may_overlap
+    change_state(store, "extract", settled_until=NOON - timedelta(hours=3))
+    for hours in (1, 2):
+        started(store, scheduled_for=NOON - timedelta(hours=hours))
+    started(store, "alone", scheduled_for=NOON)
+    view = view_of(store)
+    assert (view.settled_until, view.has_active_execution) == (NOON - timedelta(hours=1), True)
+    assert view.may_overlap
+    assert view_of(store, "alone").settled_until is None
+    idle = view_of(store, "idle")
+    assert (idle.settled_until, idle.has_active_execution) == (None, False)
 
 
 def test_a_wake_for_oneself_wakes_nobody_else(store: Store) -> None:

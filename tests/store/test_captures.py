@@ -45,6 +45,7 @@ def test_those_that_wait_are_counted(store: Store) -> None:
     assert count(store) == 3
     assert mark(store, "b", "nobody") == ["b"]
     assert count(store) == 2
+    assert mark(store, "c", "b", "a") == ["a", "c"]
 
 
 def test_marking_again_changes_nothing(store: Store, clock: Clock) -> None:
@@ -64,11 +65,13 @@ def test_of_two_people_one_marks_it(store: Store, second: Store) -> None:
 
 
 def test_the_newest_come_first_and_no_more_than_asked_for(store: Store, clock: Clock) -> None:
-    for name in "abc":
+    for name in "bac":
         add(store, name)
         clock.advance(minutes=1)
     mark(store, "c")
-    assert [one.capture_id for one in listed(store)] == ["b", "a"]
+    assert [one.capture_id for one in listed(store)] == ["a", "b"]
+    with store.reading() as tx:
+        assert captures.listed(tx, 10) == listed(store)
     everything = listed(store, 2, only_pending=False)
-    assert [one.capture_id for one in everything] == ["c", "b"]
+    assert [one.capture_id for one in everything] == ["c", "a"]
     assert everything[0].raw_content == "note c \x1b ü"

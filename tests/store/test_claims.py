@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import literal, select, text
 
 from headway.domain.azolla.artifacts import ClaimRecord, ResourceType
 from headway.errors import DefinitionError
@@ -142,6 +142,53 @@ def test_a_claim_for_nobody_or_for_ever_is_refused(
     claim = held(store)
     with store.writing() as tx, pytest.raises(DefinitionError):
         claims.renew(tx, claim.model_copy(update={"owner_id": owner}), lease)
+
+
+@pytest.mark.parametrize("lease", [timedelta(seconds=1), timedelta(hours=1)], ids=str)
+def test_the_shortest_and_the_longest_lease_are_taken(store: Store, lease: timedelta) -> None:
+    with store.writing() as tx:
+        claim = claims.acquire(tx, EVENT, "e1", ME, lease)
+        assert claim is not None and claim.lease_expires_at == NOON + lease
+        assert claims.renew(tx, claim, lease).lease_expires_at == NOON + lease
+
+
+def test_a_renewal_for_too_short_a_time_is_refused(store: Store) -> None:
+    claim = held(store)
+    with store.writing() as tx, pytest.raises(DefinitionError, match="claim lease"):
+        claims.renew(tx, claim, timedelta(0))
+
+
+def test_a_release_ends_the_lease_and_says_when_it_was_renewed_last(
+    store: Store, clock: Clock
+) -> None:
+    claim = held(store)
+    before = rows_of(store, claim_record)[0]
+    later = clock.advance(seconds=1)
+    release(store, claim)
+    changed = {"lease_expires_at": later, "claim_version": 1}
+    assert rows_of(store, claim_record) == [before | changed]
+
+
+def test_whether_something_is_claimed_is_asked_of_its_kind_and_its_holder(
+    store: Store, clock: Clock
+) -> None:
+    held(store)
+    asked = [
+        (EVENT, "e1", None),
+        (EVENT, "e1", ME),
+        (EVENT, "e1", OTHER),
+        (EVENT, "e2", None),
+        (ResourceType.WORKORDER, "e1", None),
+    ]
+
+    def answers() -> list[bool]:
+        with store.reading() as tx:
+            conditions = [claims.held(tx, kind, literal(key), by) for kind, key, by in asked]
+            return [bool(tx.connection.execute(select(one)).scalar()) for one in conditions]
+
+    assert answers() == [True, True, False, False, False]
+    clock.now += LEASE
+    assert answers() == [False] * 5
 
 
 def test_of_many_at_once_one_gets_it_and_every_version_has_one_owner(

@@ -11,14 +11,21 @@ from sqlalchemy.exc import DatabaseError
 
 from headway.domain.declaration import Declaration
 from headway.domain.manifest import Group
-from headway.domain.schedule import cron, every
+from headway.domain.schedule import Never, cron, every
 from headway.domain.work_queue import Source
 from headway.errors import OwnedByAnother
-from headway.store import removal
+from headway.store import declarations, removal
 from headway.store.bulk import CHUNK
 from headway.store.declarations import Applied
 from headway.store.engine import Store
-from headway.store.tables import declaration, manifest, manifest_group, manifest_state, work_queue
+from headway.store.tables import (
+    declaration,
+    dependency,
+    manifest,
+    manifest_group,
+    manifest_state,
+    work_queue,
+)
 from tests.store.factories import (
     NOON,
     Clock,
@@ -223,8 +230,12 @@ def test_every_applied_declaration_is_remembered(store: Store, clock: Clock) -> 
     one, two = a_declaration(a_manifest("extract")), a_declaration(a_manifest("load"))
     for wanted in (one, two, one):
         apply(store, wanted, go_back=True)
-    kept = [(row["application"], row["digest"]) for row in rows_of(store, declaration)]
-    assert kept == [("warehouse", wanted.digest()) for wanted in (one, two, one)]
+    kept = rows_of(store, declaration)
+    alike = {"application": "warehouse", "manifests": 1, "applied_at": NOON}
+    assert kept == [
+        alike | {"id": row["id"], "digest": wanted.digest()}
+        for row, wanted in zip(kept, (one, two, one), strict=True)
+    ]
 
 
 def test_an_old_process_that_restarts_does_not_undo_the_new_declaration(store: Store) -> None:
@@ -260,9 +271,21 @@ def test_going_back_to_the_current_declaration_makes_good_what_is_missing(store:
         removal.remove(tx, [manifest_ids(store)["load"]], "somebody did")
     assert apply(store, wanted) == Applied(unchanged=2), "a start leaves that to people"
     assert apply(store, wanted, go_back=True) == Applied(created=1, unchanged=1)
+    linked = a_declaration(
+        a_manifest("extract"), a_manifest("load", schedule=Never(), parents=("extract",))
+    )
+    apply(store, linked)
+    edges = len(rows_of(store, dependency))
+    with store.writing() as tx:
+        tx.connection.execute(dependency.delete())
+    apply(store, linked)
+    assert rows_of(store, dependency) == []
+    apply(store, linked, go_back=True)
+    assert len(rows_of(store, dependency)) == edges == 1
+    apply(store, wanted, go_back=True)
     remembered = len(rows_of(store, declaration))
     assert apply(store, wanted, go_back=True) == Applied(unchanged=2)
-    assert len(rows_of(store, declaration)) == remembered == 1
+    assert len(rows_of(store, declaration)) == remembered == 3
 
 
 def test_another_application_makes_no_declaration_outdated(store: Store) -> None:
@@ -296,6 +319,44 @@ def test_what_another_application_took_over_is_missed_by_the_current_declaration
     for again in (mine, replace(mine, manifests=mine.manifests[::-1])):
         with pytest.raises(OwnedByAnother, match="'load': belongs to the application 'billing'"):
             apply(store, again)
+    with pytest.raises(OwnedByAnother, match="'load': belongs to the application 'billing'"):
+        settled(store, mine)
+
+
+def settled(store: Store, wanted: Declaration) -> Applied | None:
+    before = everything(store)
+    with store.reading() as tx:
+        answer = declarations.settled(tx, wanted)
+    assert everything(store) == before
+    return answer
+
+
+def test_whether_there_is_anything_to_apply_is_known_without_writing(store: Store) -> None:
+    old = a_declaration(a_manifest("extract"), a_manifest("load"))
+    new = a_declaration(a_manifest("extract", priority=3), a_manifest("load"))
+    assert settled(store, old) is None
+    apply(store, old)
+    assert settled(store, old) == Applied(unchanged=2)
+    assert settled(store, new) is None
+    apply(store, new)
+    assert settled(store, old) == Applied(outdated=True)
+    assert settled(store, new) == Applied(unchanged=2)
+
+
+def test_what_was_kept_back_is_left_to_do(store: Store) -> None:
+    declare(store, "extract", "load", "report")
+    wanted = a_declaration(a_manifest("load"))
+    apply(store, wanted)
+    assert settled(store, wanted) is None
+    apply(store, wanted, allow_removal=True)
+    assert settled(store, wanted) == Applied(unchanged=1)
+
+
+def test_how_far_it_has_come_is_told_after_every_chunk(store: Store) -> None:
+    told: list[tuple[int, int]] = []
+    wanted = a_declaration(*(a_manifest(f"extract-{number}") for number in range(3)))
+    apply(store, wanted, progress=lambda done, total: told.append((done, total)))
+    assert told == [(3, 3)]
 
 
 def test_what_was_made_at_run_time_may_be_declared_alike(store: Store) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from headway.domain.manifest import Group
+from headway.domain.routing import Share
 from headway.domain.work_queue import Source, WorkQueueEntry
 from headway.store import delays, executions, work_queue
 from headway.store.engine import Store
@@ -19,6 +21,7 @@ from tests.store.factories import (
     dead_letter_for,
     declare,
     dispatched,
+    entry_for,
     finish,
     queue,
     queue_ad_hoc,
@@ -155,6 +158,43 @@ def test_a_disabled_or_dead_lettered_manifest_stops_automatic_entries_only(
     change_manifest(store, "disabled", enabled=False)
     dead_letter_for(store, "dead")
     assert names(ready(store)) == (["fine"] if stopped else ["disabled", "dead", "fine"])
+
+
+def test_a_better_entry_that_cannot_run_hides_no_other_of_its_manifest(
+    store: Store, clock: Clock
+) -> None:
+    names_of = ("disabled", "dead", "unknown", "moved", "later")
+    declare(store, *names_of, a_manifest("shut", group=Group("shut")))
+    change_group(store, "shut", enabled=False)
+    with store.reading() as tx:
+        shut = entry_for(tx, "shut").group_id
+    better: dict[str, dict[str, Any]] = {
+        "unknown": {"workflow": "unknown"},
+        "moved": {"group_id": shut},
+        "later": {"scheduled_at": NOON + timedelta(hours=1)},
+    }
+    for name in names_of:
+        queue(store, name, priority=9, **better.get(name, {}))
+        queue(store, name, source=Source.TRIGGER, priority=1)
+    change_manifest(store, "disabled", enabled=False)
+    dead_letter_for(store, "dead")
+    with store.reading() as tx:
+        taken = [Share(frozenset({"work"}))]
+        found = work_queue.dispatchable(tx, None, 100, taken=taken)
+    assert sorted(names(found), key=str) == sorted(names_of)
+    assert {entry.priority for entry in found} == {1}
+
+
+def test_what_is_due_is_offered_before_it_is_put_into_the_order(store: Store, clock: Clock) -> None:
+    declare(store, "open", a_manifest("shut", group=Group("shut")))
+    for name in ("open", "shut"):
+        queue(store, name, scheduled_at=NOON + timedelta(hours=1))
+    change_group(store, "shut", enabled=False)
+    assert ready(store) == []
+    clock.advance(hours=1)
+    assert names(ready(store)) == ["open"]
+    change_group(store, "shut", enabled=True)
+    assert names(ready(store)) == ["open", "shut"]
 
 
 def test_a_removed_manifest_is_never_dispatched(store: Store) -> None:

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from headway.domain.dependencies import EdgeState
 from headway.domain.manifest import Group, Manifest
 from headway.domain.schedule import Never
 from headway.errors import CircularDependencyError, ParentNotFound
@@ -19,10 +20,12 @@ from tests.store.factories import (
     CANCELLED,
     COMPLETED,
     FAILED,
+    NOON,
     Clock,
     a_declaration,
     a_manifest,
     apply,
+    change_manifest,
     declare,
     dispatched,
     everything,
@@ -154,6 +157,64 @@ def test_an_edge_never_goes_back(store: Store) -> None:
         edges.consume(tx, [json.dumps({edge["id"]: 3}), None, json.dumps({edge["id"]: 2})])
         edges.consume(tx, [json.dumps({edge["id"]: 1}), "{}"])
     assert edges_of(store) == {"extract": 3}
+
+
+def test_a_child_is_shown_every_edge_with_how_its_parent_stands(store: Store) -> None:
+    names = ("off", "on", "removed")
+    declare(store, *names, after("load", *names, allow_overlap=True))
+    ran(store, "on")
+    ran(store, "removed")
+    ran(store, "load")
+    for _ in range(2):
+        ran(store, "on")
+    change_manifest(store, "off", enabled=False)
+    ids, key_of = manifest_ids(store), {row["parent_id"]: row["id"] for row in edge_rows(store)}
+    change_manifest(store, "removed", removed_at=NOON)
+    assert view_of(store, "load").edges == {
+        key_of[ids["off"]]: EdgeState("off", 0, 0, parent_enabled=False),
+        key_of[ids["on"]]: EdgeState("on", 3, 1, parent_enabled=True),
+        key_of[ids["removed"]]: EdgeState(None, 1, 1, parent_enabled=True),
+    }
+    started(store, "load")
+    assert view_of(store, "load").edges[key_of[ids["on"]]] == EdgeState("on", 3, 3)
+
+
+def edge_rows(store: Store) -> list[dict[str, Any]]:
+    return rows_of(store, dependency)
+
+
+def test_of_a_parent_that_is_gone_nothing_new_is_seen(store: Store) -> None:
+    declare(store, "extract", "check", after("load", "extract", "check"))
+    for _ in range(2):
+        ran(store, "extract")
+    ran(store, "load")
+    gone = manifest_ids(store)["extract"]
+    [edge] = [row["id"] for row in edge_rows(store) if row["parent_id"] == gone]
+    with store.writing() as tx:
+        lost = update(dependency).where(dependency.c.id == edge)
+        tx.connection.execute(lost.values(parent_id=None))
+    dispatched(store, "load")
+    [noted] = [json.loads(row["parents_seen"]) for row in rows_of(store, execution)]
+    assert (noted[str(edge)], len(noted)) == (2, 2)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "[1]", '{"x": 1}', '{"1": null}', "3"])
+def test_a_note_that_cannot_be_read_consumes_nothing(store: Store, text: str) -> None:
+    declare(store, "extract", after("load", "extract"))
+    with store.writing() as tx:
+        edges.consume(tx, [text])
+    assert edges_of(store) == {"extract": 0}
+
+
+def test_of_several_lost_parents_each_is_replaced_by_one_that_is_missing(store: Store) -> None:
+    ids = declare(store, "a", "b", "c", after("load", "a", "b"))
+    with store.writing() as tx:
+        lost = update(dependency).where(dependency.c.parent_id == ids["b"])
+        tx.connection.execute(lost.values(parent_id=None))
+        wanted = {ids["load"]: {ids["a"], ids["c"]}}
+        assert edges.fill_lost_parents(tx, wanted) == {ids["load"]}
+        assert edges.fill_lost_parents(tx, wanted) == set()
+    assert edges_of(store) == {"a": 0, "c": 0}
 
 
 def test_what_has_no_parents_notes_nothing(store: Store) -> None:

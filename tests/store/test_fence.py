@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from headway import fence
@@ -57,3 +58,28 @@ def test_other_names_are_other_fences(engine: Engine) -> None:
 def test_a_table_that_is_no_name_is_refused(engine: Engine, table: str) -> None:
     with engine.begin() as connection, pytest.raises(DefinitionError, match="must be a plain name"):
         fence(connection, "users", 1, table=table)
+
+
+def test_a_table_that_is_not_there_is_told_with_what_creates_it(engine: Engine) -> None:
+    with engine.begin() as connection, pytest.raises(DefinitionError) as refused:
+        fence(connection, "users", 1, table="fences")
+    assert str(refused.value) == (
+        "table = 'fences': the database has no such table; create it: CREATE TABLE fences "
+        "(name TEXT PRIMARY KEY, token BIGINT NOT NULL)"
+    )
+
+
+def test_a_fence_may_stand_in_a_table_of_another_name(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text(TABLE.replace("TABLE fence", "TABLE fence_of_2030")))
+        fence(connection, "users", 3, table="fence_of_2030")
+        with pytest.raises(TooLate):
+            fence(connection, "users", 2, table="fence_of_2030")
+        fence(connection, "users", 1)
+
+
+def test_a_table_whose_names_are_not_unique_is_not_said_to_be_missing(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE loose (name TEXT, token BIGINT)"))
+    with engine.begin() as connection, pytest.raises(DBAPIError, match="ON CONFLICT"):
+        fence(connection, "users", 1, table="loose")

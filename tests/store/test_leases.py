@@ -11,6 +11,7 @@ import pytest
 
 from headway.domain.dead_letter import DeadLetterStatus
 from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode, Outcome
+from headway.domain.routing import Routing
 from headway.domain.work_queue import Source
 from headway.store import dead_letters, executions, leases, outcomes, work_queue
 from headway.store.engine import Store
@@ -78,6 +79,40 @@ def live_on(store: Store, clock: Clock, *ids: str, beats: int = 5) -> None:
 
 def ids(store: Store) -> list[str]:
     return sorted(row["id"] for row in rows_of(store, server))
+
+
+def test_a_row_says_everything_about_its_process(store: Store, clock: Clock) -> None:
+    routing = Routing(by_workflow={"train": "gpu"})
+    process = ServerProcess(ME, "web", 7, ["worker", "manager"], ["work", "load"], 3, routing)
+    with store.writing() as tx:
+        leases.register(tx, process, LEASE)
+    assert rows_of(store, server) == [
+        {
+            "id": ME,
+            "host": "web",
+            "pid": 7,
+            "roles": '["manager", "worker"]',
+            "workflows": '["load", "work"]',
+            "slots": 3,
+            "started_at": clock.now,
+            "renewed_at": clock.now,
+            "expires_at": clock.now + LEASE,
+            "unbroken_since": clock.now,
+            "routes": routing.to_json(),
+        }
+    ]
+
+
+def test_more_than_half_a_lease_without_a_renewal_is_a_gap(store: Store, clock: Clock) -> None:
+    register(store, ME)
+    clock.now += LEASE / 2
+    assert renew(store, ME)
+    [row] = rows_of(store, server)
+    assert row["unbroken_since"] == clock.now - LEASE / 2
+    clock.now += LEASE / 2 + timedelta(microseconds=1)
+    assert renew(store, ME)
+    [row] = rows_of(store, server)
+    assert row["unbroken_since"] == clock.now
 
 
 def test_a_lease_is_renewed_while_it_lives(store: Store, clock: Clock) -> None:

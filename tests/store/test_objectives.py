@@ -16,6 +16,8 @@ from headway.domain.azolla.artifacts import (
     ObjectiveType,
 )
 from headway.domain.azolla.entries import ID_LIMIT, standing
+from headway.domain.versions import version_of
+from headway.errors import ChangedMeanwhile
 from headway.store import objectives
 from headway.store.engine import Store
 from headway.store.tables import blocker_ref, objective
@@ -145,6 +147,48 @@ def test_it_is_blocked_until_the_last_blocker_is_resolved(store: Store, clock: C
     assert one.status is ObjectiveStatus.TODO
     assert [it.resolved for it in one.blocked_on] == [True, True]
     assert found(store, "other") == a_ticket("other")
+
+
+def test_whoever_unblocks_the_last_takes_the_reason_away(store: Store) -> None:
+    add(store, a_ticket())
+    block(store, "b1")
+    with store.writing() as tx:
+        objectives.change(tx, "clean", {"blocked_reason": "which?"})
+    assert found(store).blocked_reason == "which?"
+    resolve(store, "b1")
+    one = found(store)
+    assert (one.status, one.blocked_reason) == (ObjectiveStatus.TODO, None)
+
+
+@pytest.mark.parametrize("status", [ObjectiveStatus.DONE, ObjectiveStatus.IN_PROGRESS])
+def test_resolving_leaves_what_a_person_has_said_of_it(
+    store: Store, status: ObjectiveStatus
+) -> None:
+    add(store, a_ticket())
+    block(store, "b1")
+    with store.writing() as tx:
+        objectives.change(tx, "clean", {"status": status, "blocked_reason": "still"})
+    resolve(store, "b1")
+    assert (found(store).status, found(store).blocked_reason) == (status, "still")
+
+
+def test_what_is_done_stays_done_though_it_is_blocked(store: Store) -> None:
+    add(store, a_ticket(status=ObjectiveStatus.DONE))
+    assert block(store, "b1")
+    one = found(store)
+    assert (one.status, len(one.blocked_on)) == (ObjectiveStatus.DONE, 1)
+
+
+def test_a_change_of_another_version_is_refused(store: Store, clock: Clock) -> None:
+    add(store, a_ticket())
+    seen = version_of(found(store).updated_at)
+    with store.writing() as tx:
+        objectives.change(tx, "clean", {"urgency": 1}, seen)
+    changed = found(store)
+    assert (changed.urgency, version_of(changed.updated_at) != seen) == (1, True)
+    with pytest.raises(ChangedMeanwhile, match="clean"), store.writing() as tx:
+        objectives.change(tx, "clean", {"urgency": 2}, seen)
+    assert found(store) == changed
 
 
 def test_what_is_not_there_is_said(store: Store) -> None:

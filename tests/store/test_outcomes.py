@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from headway.domain.execution import Outcome
+from headway.domain.execution import Execution, ExecutionState, Failure, FailureCode, Outcome
 from headway.domain.manifest import Group
+from headway.domain.refusals import pause_after
+from headway.domain.retry import RetryPolicy
 from headway.domain.schedule import Never, Schedule, cron, every, once
 from headway.domain.time_options import TimeOptions
 from headway.domain.work_queue import Source
-from headway.store import executions, outcomes, work_queue
+from headway.store import executions, outbox, outcomes, work_queue
 from headway.store.engine import Store
+from headway.store.hand_backs import Charge
 from headway.store.tables import execution, execution_history, manifest, manifest_state
 from headway.store.tables import work_queue as queue_table
+from headway.store.transaction import Transaction
 from tests.store.factories import (
     CANCELLED,
     COMPLETED,
@@ -27,7 +32,10 @@ from tests.store.factories import (
     a_declaration,
     a_manifest,
     apply,
+    change_manifest,
+    change_state,
     declare,
+    dispatched,
     finish,
     queue,
     queue_ad_hoc,
@@ -173,6 +181,54 @@ def test_a_once_manifest_is_switched_off_by_its_success_alone(store: Store) -> N
     assert [row["enabled"] for row in rows_of(store, manifest)] == [False, True]
 
 
+def test_a_success_somebody_asked_for_leaves_a_once_manifest_on(store: Store) -> None:
+    declare(store, a_manifest("once", schedule=once(NOON)))
+    ran(store, "once", source=Source.TRIGGER)
+    assert [row["enabled"] for row in rows_of(store, manifest)] == [True]
+    ran(store, "once", source=Source.REQUEUE)
+    assert [row["enabled"] for row in rows_of(store, manifest)] == [False]
+
+
+def test_several_runs_of_one_manifest_that_end_together_all_count(
+    store: Store, clock: Clock
+) -> None:
+    declare(store, a_manifest(schedule=HOURLY, allow_overlap=True))
+    scheduled_for = [ELEVEN, NOON, NOON - timedelta(hours=2)]
+    runs = [started(store, scheduled_for=one) for one in scheduled_for]
+    with store.writing() as tx:
+        outcomes.finish(tx, ME, dict.fromkeys((one.id for one in runs), COMPLETED))
+    state = state_of(store)
+    assert (state.success_seq, state.settled_until) == (3, NOON)
+    assert (state.failures_after, state.last_success_at) == (runs[-1].id, NOON)
+
+
+def test_several_cancelled_runs_settle_the_newest_of_their_occurrences(store: Store) -> None:
+    declare(store, a_manifest(schedule=HOURLY, allow_overlap=True))
+    runs = [started(store, scheduled_for=one) for one in (NOON, ELEVEN)]
+    manual = started(store, source=Source.TRIGGER)
+    with store.writing() as tx:
+        ids = [one.id for one in (*runs, manual)]
+        outcomes.finish(tx, ME, dict.fromkeys(ids, CANCELLED))
+    assert state_of(store).settled_until == NOON
+
+
+def test_a_success_takes_no_resolution_of_later_failures_back(store: Store) -> None:
+    declare(store, "extract")
+    one = started(store)
+    change_state(store, "extract", failures_after=one.id + 1000)
+    finish(store, one)
+    assert state_of(store).failures_after == one.id + 1000
+
+
+def test_a_success_counts_though_somebody_broke_the_row(store: Store) -> None:
+    declare(store, a_manifest(schedule=HOURLY))
+    one = started(store, scheduled_for=NOON)
+    change_manifest(store, "extract", cron_expression="61 * * * *")
+    finish(store, one)
+    state = state_of(store)
+    assert (state.success_seq, state.settled_until, state.last_success_at) == (1, None, NOON)
+
+
 def test_one_batch_may_hold_every_kind_of_end(store: Store, clock: Clock) -> None:
     ids = declare(store, "good", "bad", "stopped", "given-up")
     good, bad = started(store, "good"), started(store, "bad")
@@ -296,3 +352,243 @@ def test_in_brief_the_same_is_recorded_and_of_no_manifest_only_the_end_is_told(
     assert {row["entry_id"] for row in rows_of(store, execution_history)} >= set(alone)
     assert rows_of(store, execution) == []
     assert state_of(store).success_seq == 1
+
+
+def ended(store: Store, act: Callable[[Transaction], list[Execution]]) -> list[Execution]:
+    """What *act* has ended, as it is on record."""
+    with store.writing() as tx:
+        act(tx)
+    with store.reading() as tx:
+        found = [executions.find(tx, row["id"]) for row in rows_of(store, execution_history)]
+    return [one for one in found if one is not None]
+
+
+def test_what_is_cancelled_before_it_started_says_so(store: Store) -> None:
+    declare(store, "extract", "load", "running")
+    chosen, other = dispatched(store, "extract"), dispatched(store, "load")
+    running = started(store, "running")
+    [one] = ended(
+        store,
+        lambda tx: outcomes.cancel_pending(
+            tx, execution.c.id.in_([chosen, running.id]), "not today"
+        ),
+    )
+    assert (one.id, one.state) == (chosen, ExecutionState.CANCELLED)
+    assert one.failure == Failure("work", "JobCancelled", "cancelled before it started: not today")
+    assert rows_of(store, queue_table) == []
+    assert [row["id"] for row in rows_of(store, execution)] == [other, running.id]
+
+
+def test_what_was_never_picked_up_says_so(store: Store) -> None:
+    declare(store, "extract")
+    dispatched(store)
+    [one] = ended(store, lambda tx: outcomes.fail_stale_pending(tx, NOON + timedelta(seconds=1)))
+    assert one.state is ExecutionState.FAILED
+    assert one.failure == Failure(
+        "ReapStalePending",
+        FailureCode.STALE_PENDING,
+        "no worker picked this up within stale_pending_timeout",
+    )
+
+
+def test_what_waits_for_workers_that_are_there_is_not_stale(store: Store) -> None:
+    declare(store, "extract", "elsewhere")
+    dispatched(store)
+    sent = dispatched(store, "elsewhere")
+    with store.writing() as tx:
+        chosen = execution.c.id == sent
+        tx.connection.execute(execution.update().where(chosen).values(task_server="gpu"))
+    later = NOON + timedelta(seconds=1)
+    [one] = ended(store, lambda tx: outcomes.fail_stale_pending(tx, later, ["work"]))
+    assert one.id == sent, "they do not wait for it"
+    assert len(rows_of(store, execution)) == 1
+    assert len(ended(store, lambda tx: outcomes.fail_stale_pending(tx, later, ["other"]))) == 2
+
+
+@pytest.mark.parametrize(
+    ("published", "delivered", "stale"),
+    [(0, [], False), (1, [], True), (1, ["work"], False), (1, ["other"], True)],
+)
+def test_what_is_still_to_be_told_is_not_stale(
+    store: Store, published: int, delivered: list[str], stale: bool
+) -> None:
+    declare(store, "extract")
+    key = dispatched(store)
+    with store.writing() as tx:
+        outbox.put(tx, {key: "gpu"})
+        for number in range(published):
+            outbox.note_published(tx, [outbox.Letter(key, number)])
+        later = NOON + timedelta(seconds=1)
+        found = outcomes.fail_stale_pending(tx, later, delivered=delivered)
+    assert [one.id for one in found] == ([key] if stale else [])
+
+
+def test_what_did_not_end_in_time_says_so(store: Store) -> None:
+    declare(store, "extract", "load", "pending")
+    one, other = started(store), started(store, "load")
+    pending = dispatched(store, "pending")
+    keys = [one.id, pending]
+    [found] = ended(store, lambda tx: outcomes.fail_stale_in_progress(tx, keys))
+    assert (found.id, found.state) == (one.id, ExecutionState.FAILED)
+    assert found.failure == Failure(
+        "ReapStaleInProgress",
+        FailureCode.STALE_IN_PROGRESS,
+        "did not end within stale_in_progress_timeout",
+    )
+    assert [row["id"] for row in rows_of(store, execution)] == [other.id, pending]
+
+
+@pytest.mark.parametrize(
+    ("reason", "step", "failure"),
+    [
+        (None, "load", Failure("load", FailureCode.WORKER_LOST, "its worker worker-1 is gone")),
+        (None, None, Failure("work", FailureCode.WORKER_LOST, "its worker worker-1 is gone")),
+        (
+            "timeout",
+            "load",
+            Failure(
+                "load",
+                FailureCode.JOB_TIMEOUT,
+                "ran longer than its timeout, and its worker is gone",
+            ),
+        ),
+        (
+            "please",
+            "load",
+            Failure("load", "JobCancelled", "was to be stopped, and its worker is gone"),
+        ),
+    ],
+)
+def test_an_orphan_says_why_it_ended(
+    store: Store, reason: str | None, step: str | None, failure: Failure
+) -> None:
+    declare(store, "extract")
+    one = started(store)
+    with store.writing() as tx:
+        if step is not None:
+            executions.note_step(tx, ME, one.id, step)
+        if reason is not None:
+            executions.request_cancel(tx, [one.id], reason)
+    [found] = ended(store, lambda tx: outcomes.end_orphans(tx, 3)[0])
+    assert found.failure == failure
+
+
+def test_an_orphan_that_had_not_begun_is_charged_nothing_after_a_first_crash(
+    store: Store,
+) -> None:
+    declare(store, "extract")
+    entry = queue(store)
+    for crashes, state in ((0, "failed"), (1, "handed_back"), (1, "handed_back")):
+        with store.writing() as tx:
+            [key] = work_queue.dispatch(tx, [entry]).values()
+            one = executions.claim_one(tx, ME, key)
+        assert one is not None and one.crashes == crashes
+        [*_, last] = ended(store, lambda tx: outcomes.end_orphans(tx, 3)[0])
+        assert last.state == state
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "message"),
+    [
+        (FAILED, ExecutionState.CANCELLED, "no rows"),
+        (
+            Outcome(ExecutionState.HANDED_BACK),
+            ExecutionState.CANCELLED,
+            "was to be stopped, and has been",
+        ),
+        (COMPLETED, ExecutionState.COMPLETED, None),
+    ],
+)
+def test_what_a_person_wanted_stopped_is_not_repeated(
+    store: Store, outcome: Outcome, state: ExecutionState, message: str | None
+) -> None:
+    declare(store, "extract")
+    one = started(store, source=Source.TRIGGER, max_attempts=3)
+    with store.writing() as tx:
+        executions.request_cancel(tx, [one.id], "please")
+    [found] = finish(store, one, outcome)
+    assert (found.state, found.failure and found.failure.message) == (state, message)
+    assert rows_of(store, queue_table) == []
+
+
+def test_what_ran_too_long_is_tried_again_like_any_failure(store: Store) -> None:
+    declare(store, "extract")
+    one = started(store, source=Source.TRIGGER, max_attempts=2)
+    with store.writing() as tx:
+        executions.request_cancel(tx, [one.id], outcomes.TIMEOUT)
+    [found] = finish(store, one, FAILED)
+    assert found.state is ExecutionState.FAILED
+    assert [row["id"] for row in rows_of(store, queue_table)] == [one.entry_id]
+
+
+def test_a_long_refusal_is_cut(store: Store) -> None:
+    declare(store, "extract")
+    key = dispatched(store)
+    [one] = ended(store, lambda tx: outcomes.take_back(tx, [key], 5, "x" * 5000))
+    assert one.state is ExecutionState.HANDED_BACK and one.failure is not None
+    assert (one.failure.step, one.failure.type) == ("DispatchJobs", FailureCode.REFUSED)
+    assert 0 < len(one.failure.message) <= outcomes.REASON_LIMIT
+
+
+def test_several_that_are_refused_wait_each_as_long_as_it_was_refused_often(
+    store: Store,
+) -> None:
+    declare(store, "often", "once")
+    often = queue(store, "often")
+    for _ in range(2):
+        with store.writing() as tx:
+            outcomes.take_back(tx, work_queue.dispatch(tx, [often]).values(), 9, "full")
+    once_ = queue(store, "once")
+    with store.writing() as tx:
+        both = work_queue.dispatch(tx, [often, once_]).values()
+        outcomes.take_back(tx, both, 9, "full")
+    rows = {row["id"]: row for row in rows_of(store, queue_table)}
+    assert [(rows[key]["dispatch_attempts"], rows[key]["scheduled_at"]) for key in rows] == [
+        (3, NOON + pause_after(3)),
+        (1, NOON + pause_after(1)),
+    ]
+    assert all(row["delayed"] for row in rows.values())
+
+
+def test_who_looks_for_its_outcomes_finds_one_that_became_a_cancellation(store: Store) -> None:
+    declare(store, "extract")
+    one = started(store)
+    with store.writing() as tx:
+        executions.request_cancel(tx, [one.id], "please")
+    [found] = finish(store, one, FAILED)
+    with store.reading() as tx:
+        assert outcomes.written_by(tx, ME, {one.id: FAILED}) == [found]
+        assert outcomes.written_by(tx, ME, {one.id: COMPLETED}) == []
+
+
+BACKOFF = RetryPolicy(timedelta(seconds=7))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda tx, key: outcomes.finish(tx, ME, {key: FAILED}, BACKOFF),
+        lambda tx, key: outcomes.fail_stale_in_progress(tx, [key], BACKOFF),
+        lambda tx, key: outcomes.finish(tx, ME, {key: FAILED}, BACKOFF, charge=Charge(3)),
+    ],
+)
+@pytest.mark.parametrize(("own", "seconds"), [(None, 7), (RetryPolicy(timedelta(seconds=3)), 3)])
+def test_between_attempts_an_entry_waits_as_its_manifest_or_the_settings_say(
+    store: Store, end: Callable[[Transaction, int], object], own: RetryPolicy | None, seconds: int
+) -> None:
+    declare(store, a_manifest(retry=own))
+    one = started(store, source=Source.TRIGGER, max_attempts=2)
+    with store.writing() as tx:
+        end(tx, one.id)
+    [row] = rows_of(store, queue_table)
+    assert (row["id"], row["attempts"], row["delayed"]) == (one.entry_id, 1, True)
+    assert row["scheduled_at"] == NOON + timedelta(seconds=seconds)
+
+
+def test_what_nobody_picked_up_waits_as_long_for_its_next_attempt(store: Store) -> None:
+    declare(store, "extract")
+    dispatched(store, source=Source.TRIGGER, max_attempts=2)
+    with store.writing() as tx:
+        outcomes.fail_stale_pending(tx, NOON + timedelta(seconds=1), backoff=BACKOFF)
+    [row] = rows_of(store, queue_table)
+    assert (row["attempts"], row["scheduled_at"]) == (1, NOON + timedelta(seconds=7))

@@ -13,7 +13,7 @@ from headway.domain.plan import Change, GroupChange, Kept, Plan
 from headway.domain.schedule import Never, every
 from headway.domain.work_queue import Source
 from headway.errors import CircularDependencyError, HeadwayError, OwnedByAnother, ParentNotFound
-from headway.store import planning, removal
+from headway.store import planning, removal, work_queue
 from headway.store.engine import Store
 from tests.store.factories import (
     a_declaration,
@@ -76,6 +76,16 @@ def test_what_is_removed_is_told_with_its_work(store: Store) -> None:
     assert found.removed == (Change("extract", queued=1, running=1),)
 
 
+def test_entries_that_have_ended_are_no_work(store: Store) -> None:
+    ids = declare(store, "extract", "load")
+    queue(store, "extract")
+    with store.writing() as tx:
+        work_queue.cancel_queued(tx, [ids["extract"]], "not today")
+    ran(store, "extract")
+    found = plan(store, a_declaration(a_manifest("load")))
+    assert found.removed == (Change("extract"),)
+
+
 def test_more_than_half_is_kept_back(store: Store) -> None:
     declare(store, "extract", "load", "report")
     found = plan(store, a_declaration(a_manifest("load")))
@@ -111,6 +121,12 @@ def test_parents_are_compared_with_the_edges_there_are(store: Store) -> None:
     items = (a_manifest("extract"), a_manifest("transform"))
     found = plan(store, a_declaration(*items, after("load", "transform")))
     assert found.changed == (Change("load", (FieldChange("after", "extract", "transform"),)),)
+
+
+def test_an_edge_may_be_turned_round(store: Store) -> None:
+    declare(store, "extract", after("load", "extract"))
+    found = plan(store, a_declaration(after("extract", "load"), a_manifest("load")))
+    assert [one.external_id for one in found.changed] == ["extract", "load"]
 
 
 def test_a_parent_that_its_owner_removed_is_missed_until_it_is_back(store: Store) -> None:

@@ -6,11 +6,13 @@ from datetime import timedelta
 import pytest
 
 from headway import every
+from headway.domain.azolla.artifacts import Event, EventType, TerminalReason
 from headway.domain.routing import Routing
 from headway.domain.work_queue import NewEntry, Source
 from headway.lease import this_process
-from headway.store import leases
+from headway.store import events, leases, wakes
 from headway.store.pulse import Pulse, take_pulse
+from headway.store.tables import manifest_state, wake
 from tests.builders import OWNER, Scene
 
 LEASE = timedelta(seconds=15)
@@ -87,3 +89,41 @@ def test_a_run_without_a_server_is_an_orphan(scene: Scene) -> None:
     scene.pending("work")
     scene.claim()
     assert pulse(scene) == Pulse(manage=True, orphans=True, owned=True)
+
+
+def test_what_is_requested_of_the_manifest_worker_is_to_be_done_until_it_is(scene: Scene) -> None:
+    request = Event(
+        event_id="e1",
+        type=EventType.MANIFEST_REQUESTED,
+        resource_id="warehouse",
+        azolla_id="warehouse",
+        created_at=scene.clock.now,
+    )
+    note = request.model_copy(update={"event_id": "e2", "type": EventType.CAPTURE_READY})
+    with scene.store.writing() as tx:
+        events.announce(tx, note)
+    assert pulse(scene) == Pulse()
+    with scene.store.writing() as tx:
+        events.announce(tx, request)
+    assert pulse(scene) == Pulse(requests=True)
+    with scene.store.writing() as tx:
+        events.mark_processed(tx, "e1", TerminalReason.SCHEDULED)
+    assert pulse(scene) == Pulse()
+
+
+def test_a_manifest_is_looked_at_when_its_time_has_come(scene: Scene) -> None:
+    scene.app.schedule("work", "daily", None, every(days=1))
+    scene.apply()
+    with scene.store.writing() as tx:
+        tx.connection.execute(wake.delete())
+        later = scene.clock.now + timedelta(seconds=1)
+        tx.connection.execute(manifest_state.update().values(wake_at=later))
+    assert pulse(scene) == Pulse()
+    scene.clock.advance(seconds=1)
+    assert pulse(scene) == Pulse(manage=True)
+
+
+def test_a_wake_up_in_the_inbox_is_to_be_managed(scene: Scene) -> None:
+    with scene.store.writing() as tx:
+        wakes.leave_wakes(tx, [(7, wakes.Scope.SELF)])
+    assert pulse(scene) == Pulse(manage=True)

@@ -10,14 +10,23 @@ from headway.domain.declaration import Declaration
 from headway.domain.manifest import Manifest
 from headway.domain.schedule import Never
 from headway.domain.work_queue import Source
+from headway.store import removal
 from headway.store.declarations import Applied
 from headway.store.engine import Store
-from headway.store.tables import dependency, execution_history, manifest, work_queue
+from headway.store.tables import (
+    dead_letter,
+    dependency,
+    execution_history,
+    manifest,
+    work_queue,
+)
 from tests.store.factories import (
     Clock,
     a_declaration,
     a_manifest,
     apply,
+    dead_letter_for,
+    declare,
     everything,
     finish,
     manifest_ids,
@@ -183,3 +192,17 @@ def test_linking_again_is_written_once(store: Store, child: int) -> None:
     before = everything(store)
     assert apply(store, wanted) == Applied(unchanged=5)
     assert everything(store) == before
+
+
+def test_what_waits_ends_with_the_reason_given(store: Store) -> None:
+    ids = declare(store, "extract", "load")
+    for name in ids:
+        queue(store, name)
+        dead_letter_for(store, name)
+    with store.writing() as tx:
+        removal.remove(tx, [ids["extract"]], "no longer wanted")
+        removal.remove(tx, [])
+    told = {row["manifest_id"]: row["ended_reason"] for row in rows_of(store, work_queue)}
+    assert told == {ids["extract"]: "no longer wanted", ids["load"]: None}
+    notes = {row["manifest_id"]: row["resolution_note"] for row in rows_of(store, dead_letter)}
+    assert notes == {ids["extract"]: "no longer wanted", ids["load"]: None}

@@ -42,6 +42,17 @@ def test_a_stale_request_is_not_remembered(store: Store, clock: Clock) -> None:
         assert tx.connection.execute(select(nonce)).first() is None
 
 
+@pytest.mark.parametrize(
+    ("seconds", "taken"),
+    [(-61, Taken.STALE), (-60, Taken.NEW), (60, Taken.NEW), (61, Taken.STALE)],
+)
+def test_a_request_is_believed_for_a_minute_either_way(
+    store: Store, clock: Clock, seconds: int, taken: Taken
+) -> None:
+    clock.now = NOON - timedelta(seconds=seconds)
+    assert take(store, "n1") is taken
+
+
 def test_old_nonces_go_faster_than_new_ones_come(store: Store, clock: Clock) -> None:
     for number in range(250):
         take(store, f"old{number}")

@@ -179,6 +179,18 @@ def test_what_an_open_dead_letter_waits_with_is_kept(store: Store, clock: Clock)
     assert purge(store, retention.delete_finished, clock.advance(days=1)) == 1
 
 
+def test_other_runs_of_a_manifest_with_an_open_dead_letter_go(store: Store, clock: Clock) -> None:
+    declare(store, "extract")
+    ran(store, outcome=CANCELLED)
+    failed = ran(store, outcome=FAILED)
+    dead_letter_for(store)
+    change_state(store, "extract", failures_after=failed.id)
+    ran(store, outcome=CANCELLED)
+    later = clock.advance(days=365)
+    assert purge(store, retention.delete_finished, later) == 2
+    assert [row["id"] for row in rows_of(store, execution_history)] == [failed.id]
+
+
 def resolve_all(store: Store) -> None:
     with store.writing() as tx:
         tx.connection.execute(update(dead_letter).values(status="acknowledged", resolved_at=tx.now))
@@ -295,12 +307,14 @@ def test_the_newest_declarations_of_each_application_are_kept(
     for number in range(4):
         apply(store, a_declaration(a_manifest(f"a-{number}"), application="a"))
     apply(store, a_declaration(a_manifest("b"), application="b"))
+    applied = [row["id"] for row in rows_of(store, declaration)]
     later = clock.advance(days=365)
     assert purge(store, retention.delete_old_declarations, NOON) == 0
     assert purge(store, retention.delete_old_declarations, later, limit=1) == 1
     assert purge(store, retention.delete_old_declarations, later) == 1
     left = [row["application"] for row in rows_of(store, declaration)]
     assert left == ["a", "a", "b"]
+    assert [row["id"] for row in rows_of(store, declaration)] == applied[2:]
 
 
 def test_a_pass_tells_what_it_deleted_of_each_kind(store: Store, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from headway.domain.work_queue import NewEntry, Source
 from headway.store import work_queue
 from headway.store.engine import Store
 from headway.store.tables import work_queue as entries
-from tests.store.factories import rows_of
+from tests.store.factories import NOON, declare, rows_of
 
 WICKED = ["", "NULL", "{}", '{"a","b"}', "a,b", 'say "hi"', "\\", '\\"', " ", "\t\n\r", "%s", "🚀"]
 texts = st.sampled_from(WICKED) | st.text(
@@ -48,7 +48,9 @@ COLUMNS = (
     "scheduled_at",
     "scheduled_for",
     "attempts",
+    "max_attempts",
     "parents_seen",
+    "source",
 )
 
 
@@ -67,9 +69,59 @@ def test_what_is_written_together_comes_out_as_it_went_in(
     found = enqueued(store, some)
     for name in COLUMNS:
         assert [row[name] for row in found] == [getattr(one, name) for one in some]
+    assert {(row["status"], row["created_at"]) for row in found} == {("queued", NOON)}
+
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_only_what_is_queued_for_later_is_delayed(store: Store, alone: bool) -> None:
+    moments = (None, NOON - SECOND, NOON, NOON + SECOND)
+    some = [NewEntry("extract", Source.AD_HOC, "null", scheduled_at=one) for one in moments]
+    batches = [[one] for one in some] if alone else [some]
+    found = [row["delayed"] for batch in batches for row in enqueued(store, batch)]
+    assert found == [False, False, False, True]
+
+
+def test_many_are_queued_like_one_but_for_their_inputs(store: Store) -> None:
+    like = NewEntry(
+        "extract",
+        Source.AD_HOC,
+        "null",
+        input_type="Day",
+        priority=4,
+        scheduled_at=NOON + SECOND,
+        scheduled_for=NOON,
+        attempts=1,
+        max_attempts=3,
+    )
+    [one] = enqueued(store, [like])
+    with store.writing() as tx:
+        tx.connection.execute(entries.delete())
+        work_queue.enqueue_like(tx, like, ["[1]", "[2]"])
+    found = rows_of(store, entries)
+    assert [row | {"id": one["id"], "input": "null"} for row in found] == [one, one]
+    assert [row["input"] for row in found] == ["[1]", "[2]"]
 
 
 def test_a_moment_without_a_time_zone_is_refused(store: Store) -> None:
     naive = NewEntry("extract", Source.AD_HOC, "null", scheduled_for=datetime(2030, 1, 1))
     with pytest.raises(Exception, match="has no time zone"):
         enqueued(store, [naive])
+
+
+def test_what_the_database_refuses_costs_no_other_its_entry(store: Store) -> None:
+    ids = declare(store, *(f"m-{number}" for number in range(5)))
+    some = [
+        NewEntry("work", Source.SCHEDULE, "null", manifest_id=key, priority=99 * (place in (0, 3)))
+        for place, key in enumerate(ids.values())
+    ]
+    with store.writing() as tx:
+        queued, refused = work_queue.enqueue_each(tx, some)
+        assert work_queue.enqueue_each(tx, []) == ([], {})
+    found = {row["id"]: row["manifest_id"] for row in rows_of(store, entries)}
+    assert found.keys() == set(queued)
+    assert sorted(found.values()) == [ids["m-1"], ids["m-2"], ids["m-4"]]
+    assert refused.keys() == {ids["m-0"], ids["m-3"]}
+    assert all("priority" in reason for reason in refused.values())

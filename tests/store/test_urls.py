@@ -51,6 +51,13 @@ def test_what_is_no_address_is_refused_in_words(address: str, told: str) -> None
     while error is not None:
         assert PASSWORD not in str(error)
         error = error.__cause__
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+def test_a_file_is_no_folder_for_another(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=f"the folder {tmp_path}/file does not exist"):
+        parse_url(f"sqlite:///{tmp_path}/file/headway.db")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import stat
 from typing import Any
 
 import pytest
 
 from tests.builders import Scene
+from tests.federation.sites import EXECUTOR, EXECUTORS_KEY, KEY, NEXT_KEY, write_registry
 from tests.surface.test_cli import CommandLine, assert_brief, headway
 
 __all__ = ["headway"]
@@ -107,6 +110,41 @@ def test_objectives(shop: CommandLine) -> None:
     assert one["blocked_on"][0]["resolved"] is True
 
 
+def cells(table: str) -> list[list[str]]:
+    return [re.split(r" {2,}", line.strip()) for line in table.splitlines()]
+
+
+def test_every_column_of_the_lists(shop: CommandLine) -> None:
+    note = ran(shop, "capture", "shop:hw", "orders look low", "--source", "standup").strip()
+    titles, row = cells(ran(shop, "captures", "shop:hw"))
+    assert titles == ["id", "written (UTC)", "status", "source", "text"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d", row.pop(1))
+    assert row == [note, "PENDING", "standup", "orders look low"]
+
+    options = ("--urgency", "3", "--importance", "2", "--criteria", "no old rows")
+    new = ("objective", "add", "shop:hw", "clean up", "--id", "clean", "--status", "todo", *options)
+    added = json.loads(ran(shop, *new, "--json"))
+    assert (added["acceptance_criteria"], added["status"]) == ("no old rows", "TODO")
+    first = ran(shop, "objective", "block", "shop:hw", "clean", "user_input", "which?").strip()
+    again = ran(shop, "objective", "block", "shop:hw", "clean", "dependency_change", "v2").strip()
+    gone = ran(shop, "objective", "block", "shop:hw", "clean", "user_input", "when?").strip()
+    ran(shop, "objective", "resolve", "shop:hw", gone)
+    ran(shop, "objective", "add", "shop:hw", "rest", "--id", "rest")
+    blocked = ("objective", "set", "shop:hw", "rest", "--status", "blocked", "--because", "strike")
+    told = json.loads(ran(shop, *blocked, "--urgency", "1", "--importance", "4", "--json"))
+    assert (told["urgency"], told["importance"]) == (1, 4)
+    titles, *rows = cells(ran(shop, "objective", "list", "shop:hw"))
+    assert titles == [
+        *("id", "status", "urgency", "importance", "touched (UTC)", "title", "waits for")
+    ]
+    found = {row[0]: [*row[1:4], *row[5:]] for row in rows}
+    assert found["clean"] == [*("BLOCKED", "3", "2", "clean up", f"which? ({first}); v2 ({again})")]
+    assert found["rest"] == ["BLOCKED", "1", "4", "rest", "strike"]
+    changed = ("objective", "set", "shop:hw", "clean", "--criteria", "no rows at all")
+    told = json.loads(ran(shop, *changed, "--json"))
+    assert (told["acceptance_criteria"], told["title"]) == ("no rows at all", "clean up")
+
+
 def test_pauses(shop: CommandLine, database_url: str) -> None:
     assert ran(shop, "pauses", "shop:hw") == "nothing rests\n"
     ran(shop, "capture", "shop:hw", "so that there is a standing objective")
@@ -123,9 +161,123 @@ def test_pauses(shop: CommandLine, database_url: str) -> None:
     assert "GATE_FAILED" in out
     assert "of load-users: RuntimeError: told to fail" in out
     assert "headway dead-letters requeue " in out
+    titles, *rows = cells(out)
+    assert titles == ["since (UTC)", "reason", "what to do"]
+    assert re.fullmatch(r"2030-01-07 12:\d\d", rows[0][0]) and rows[0][1] == "GATE_FAILED"
+    assert [len(row) for row in rows] == [3, 1, 1], "moment and reason are told once"
     [pause] = json.loads(ran(shop, "pauses", "shop:hw", "--reason", "gate_failed", "--json"))
+    assert [rows[0][2], rows[1][0], rows[2][0]] == pause["prioritized_actions"]
     assert (pause["azolla_id"], len(pause["prioritized_actions"])) == ("shop", 3)
     assert json.loads(ran(shop, "pauses", "shop:hw", "--reason", "run_complete", "--json")) == []
+
+
+PEERS = """
+from headway import Headway
+
+hw = Headway("sales", database_url="sqlite:///shop.db", azolla_registry="azolla.toml")
+"""
+
+
+def test_peers_and_pings_for_programs(headway: CommandLine) -> None:
+    headway.write("shop.py", PEERS)
+    away = {"warehouse": "http://127.0.0.1:1", EXECUTOR: "http://127.0.0.1:2"}
+    keys = {"warehouse": [KEY], EXECUTOR: [EXECUTORS_KEY, NEXT_KEY]}
+    write_registry(headway.folder, "sales", urls=away, keys=keys)
+
+    ours = {
+        "blueprint": "task-management",
+        "reads": ["objective", "pause_state"],
+        "stores": ["objective", "pause_state"],
+    }
+    theirs = {
+        "blueprint": "code-patch",
+        "reads": [],
+        "stores": ["blocker_ref", "objective", "pause_state"],
+    }
+    assert json.loads(ran(headway, "peers", "shop:hw", "--json")) == [
+        {"azolla": "sales", "address": None, **ours},
+        {"azolla": "warehouse", "address": away["warehouse"], **ours},
+        {"azolla": EXECUTOR, "address": away[EXECUTOR], **theirs},
+    ]
+    assert cells(ran(headway, "peers", "shop:hw"))[3] == [
+        *(EXECUTOR, away[EXECUTOR], "2026-11, 2026-12", "code-patch", "nothing"),
+        "blocker_ref, objective, pause_state",
+    ]
+
+    code, out, err = headway("azolla", "ping", "shop:hw", "--json")
+    refused = {"ahead": None, "note": "could not be asked: Connection refused"}
+    assert (code, err) == (1, "")
+    assert json.loads(out) == [{"peer_id": name, **refused} for name in away]
+    code, out, _ = headway("azolla", "ping", "shop:hw", EXECUTOR)
+    assert (code, out) == (1, f"{EXECUTOR}: could not be asked: Connection refused\n")
+
+
+def test_a_query_that_is_not_answered(headway: CommandLine) -> None:
+    headway.write("shop.py", PEERS)
+    write_registry(headway.folder, "sales", urls={"warehouse": "http://127.0.0.1:1"},
+                   keys={"warehouse": [KEY]})  # fmt: skip
+    asked = ("azolla", "query", "shop:hw", "warehouse", "objective")
+
+    code, out, err = headway(*asked)
+    assert (code, out) == (1, "")
+    assert err == "headway: warehouse: TARGET_UNAVAILABLE: could not be asked: Connection refused\n"
+    code, out, _ = headway(*asked, "--json")
+    told = json.loads(out)
+    assert (code, told["note"]) == (1, "could not be asked: Connection refused")
+    assert (told["response"]["status"], told["response"]["results"]) == ("TARGET_UNAVAILABLE", [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--filter", "x"), "--filter = 'x': must be KEY=VALUE; for example --filter limit=10"),
+        (("--filter", "=1"), "--filter = '=1': must be KEY=VALUE"),
+        (("--filter", "limit=0"), "filter.limit = 0"),
+        (("--filter", "x=1"), "filter.x = 1: is no key"),
+    ],
+)
+def test_a_filter_that_is_refused(
+    headway: CommandLine, options: tuple[str, ...], said: str
+) -> None:
+    headway.write("shop.py", PEERS)
+    write_registry(headway.folder, "sales", urls={"warehouse": "http://127.0.0.1:1"},
+                   keys={"warehouse": [KEY]})  # fmt: skip
+    code, out, err = headway("azolla", "query", "shop:hw", "warehouse", "objective", *options)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert_brief(err, lines=1)
+
+
+@pytest.mark.parametrize("command", [("ping",), ("query",)])
+def test_a_peer_that_is_not_known_is_refused(
+    headway: CommandLine, command: tuple[str, ...]
+) -> None:
+    headway.write("shop.py", PEERS)
+    urls = {name: "http://127.0.0.1:1" for name in ("warehouse", EXECUTOR)}
+    keys = {"warehouse": [KEY], EXECUTOR: [EXECUTORS_KEY]}
+    write_registry(headway.folder, "sales", urls=urls, keys=keys)
+    what = ("objective",) if command == ("query",) else ()
+    code, out, err = headway("azolla", *command, "shop:hw", "nobody", *what)
+    assert (code, out) == (2, "")
+    told = "PEER = 'nobody': must be a peer of the registry, for example one of: warehouse, patches"
+    assert told in err
+
+
+def test_a_secret_is_made_for_a_file_or_for_the_terminal(headway: CommandLine) -> None:
+    first, second = ran(headway, "keygen").strip(), ran(headway, "keygen").strip()
+    assert first != second and min(len(first), len(second)) >= 32
+
+    assert json.loads(ran(headway, "keygen", "sales.key", "--json")) == {"file": "sales.key"}
+    file = headway.folder / "sales.key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert len(file.read_text().strip()) >= 32
+    before = file.read_text()
+    code, out, err = headway("azolla", "keygen", "sales.key")
+    assert (code, out) == (1, "")
+    assert err == "headway: cannot write sales.key: File exists; choose a new file\n"
+    assert file.read_text() == before
+    told = ran(headway, "keygen", "other.key")
+    assert told == "wrote other.key; copy it to the other deployment, over a channel you trust\n"
 
 
 @pytest.mark.parametrize(

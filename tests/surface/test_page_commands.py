@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 
 import pytest
@@ -96,6 +97,44 @@ def test_a_parked_request_says_why_and_is_put_back(shop: CommandLine, database_u
     assert "parked" in listed and r"query_azollas: no\x1b[31m" in listed
     assert ran(shop, "unpark", "shop:hw", event_id) == f"{event_id} is back in the line\n"
     assert "waits" in ran(shop, "events", "shop:hw")
+
+
+def test_every_state_of_a_request_is_listed(shop: CommandLine, database_url: str) -> None:
+    first = ran(shop, "request-manifest", "shop:hw").split()[1]
+
+    def listed(**values: object) -> tuple[list[str], dict[str, object]]:
+        with closing(Store(database_url)) as store, store.writing() as tx:
+            if values:
+                now = {key: tx.now if key.endswith("_at") else one for key, one in values.items()}
+                tx.connection.execute(update(tables.event).values(now))
+        titles, row = ran(shop, "events", "shop:hw").splitlines()
+        assert titles.split("  ")[0] == "requested (UTC)" and titles.split()[2:] == [
+            *("event", "state", "why")
+        ]
+        requested, *cells = re.split(r" {2,}", row.strip())
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", requested)
+        assert cells[0] == first
+        [told] = json.loads(ran(shop, "events", "shop:hw", "--json"))
+        assert (told["event_id"], told["azolla_id"]) == (first, "shop")
+        return cells[1:], {key: told[key] for key in ("state", "attempts", "error")}
+
+    assert listed() == (["waits"], {"state": "waits", "attempts": 0, "error": None})
+    tried = {"state": "waits, tried 2 times", "attempts": 2, "error": "query_azollas: no"}
+    assert listed(attempts=2, last_error="query_azollas: no") == (
+        ["waits, tried 2 times", "query_azollas: no"],
+        tried,
+    )
+    cells, told = listed(parked_at=True, attempts=5)
+    assert cells[0] == told["state"] == "parked"
+    assert "query_azollas: no" in cells[1]
+    code, out, err = shop("azolla", "request-manifest", "shop:hw", "--wait", "0.1", "--json")
+    assert (code, out) == (1, "") and "no page within 0.1 s" in err
+
+
+def test_the_page_of_one_request_is_asked_for(shop: CommandLine) -> None:
+    code, out, err = shop("azolla", "show", "shop:hw", "--event", "event-1")
+    assert (code, out) == (1, "")
+    assert "there is no page of event-1; ask for one: headway azolla request-manifest" in err
 
 
 def test_a_request_that_fails_or_is_put_aside_is_told(caplog: pytest.LogCaptureFixture) -> None:

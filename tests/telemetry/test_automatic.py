@@ -120,8 +120,42 @@ def test_the_service_is_called_as_the_environment_says_or_else_like_the_applicat
     assert done.stdout.strip() == name, done.stderr
 
 
+PROVIDES_ITSELF = """
+import os
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from headway import Headway
+from headway.store.engine import Store
+from headway.telemetry.exporting import export
+from headway.telemetry.otel import OpenTelemetry
+
+own = TracerProvider()
+trace.set_tracer_provider(own)
+hw, store = Headway(), Store("sqlite:///headway.db")
+export(hw, store)
+export(hw, store)
+subscribed = sum(isinstance(one, OpenTelemetry) for one in hw.observer.subscribers)
+print(trace.get_tracer_provider() is own, subscribed, flush=True)
+os._exit(0)
+"""
+
+
+def test_providers_that_the_application_has_set_up_are_used(tmp_path: Path) -> None:
+    environ = {key: one for key, one in os.environ.items() if not key.startswith("OTEL_")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROVIDES_ITSELF],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "True 1", done.stderr
+
+
 def test_only_a_collector_that_is_named_switches_it_on() -> None:
     assert wanted({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318/v1/traces"})
+    assert wanted({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://127.0.0.1:4318/v1/metrics"})
+    assert not wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": ""})
     assert not wanted({"OTEL_SERVICE_NAME": "shop"})
     named = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     assert not wanted(named | {"OTEL_SDK_DISABLED": "TRUE"})
@@ -131,19 +165,23 @@ def test_an_application_that_has_seen_to_it_itself_is_left_alone(sqlite_url: str
     app, store = Headway(database_url=sqlite_url), Store(sqlite_url)
     app.observer.subscribe(OpenTelemetry())
     before = app.observer.subscribers
-    export_if_wanted(app, store, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
+    assert export_if_wanted(app, store, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     store.close()
     assert app.observer.subscribers == before
 
 
-def test_without_the_packages_it_goes_on_without(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+def test_without_the_packages_it_says_how_to_get_them_and_goes_on(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(automatic, "find_spec", lambda name: None)
     app, store = Headway(database_url=sqlite_url), Store(sqlite_url)
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    assert not export_if_wanted(app, store, environ)
+    with caplog.at_level("INFO", logger="headway"):
+        assert not export_if_wanted(app, store, {})
+        assert caplog.messages == []
+        assert not export_if_wanted(app, store, environ)
     store.close()
+    assert "pip install 'headway-scheduler[otel]'" in caplog.text
 
 
 def test_running_imports_nothing_of_it_unless_asked() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -161,3 +162,126 @@ def test_it_joins_a_registry_of_the_users_own() -> None:
     assert metrics.registry is registry
     assert value(metrics, "process_cpu_seconds_total") is None
     assert value(Prometheus(), "process_cpu_seconds_total") is not None
+
+
+JOB = {"workflow": "work", "group": "nightly", "external_id": "load-users"}
+NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)
+
+
+def counted(
+    *events: tuple[str, dict[str, Any]],
+) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """What is told after these events beyond what is told without them, buckets aside."""
+    metrics, before = (
+        Prometheus(registry=CollectorRegistry()),
+        Prometheus(registry=CollectorRegistry()),
+    )
+    for name, fields in events:
+        metrics(Event(name, fields))
+    return {
+        (name, labels): told
+        for (name, labels), told in (scraped(metrics).items() - scraped(before).items())
+        if not name.endswith(("_bucket", "_created"))
+    }
+
+
+def sample(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled", "handed_back"])
+def test_every_end_is_counted_with_how_long_it_took(outcome: str) -> None:
+    name = f"execution.{outcome}"
+    job = {"workflow": "work", "group": "nightly"}
+    assert counted((name, JOB | {"seconds": 2.5}), (name, JOB | {"seconds": None})) == {
+        sample("headway_executions_total", outcome=outcome, **job): 2,
+        sample("headway_run_seconds_count", workflow="work"): 1,
+        sample("headway_run_seconds_sum", workflow="work"): 2.5,
+    }
+
+
+def test_waits_and_delays_are_never_negative() -> None:
+    early = {"ready_at": NOON, "dispatched_at": NOON - timedelta(seconds=3), "started_at": NOON}
+    late = {"ready_at": NOON - timedelta(seconds=3), "dispatched_at": NOON, "started_at": NOON}
+    turned = JOB | early | {"dispatched_at": NOON + timedelta(seconds=3)}
+    assert counted(
+        ("execution.dispatched", JOB | early),
+        ("execution.dispatched", JOB | late),
+        ("execution.started", JOB | early),
+        ("execution.started", turned),
+        ("execution.completed", JOB | {"seconds": -1.0}),
+    ) == {
+        sample("headway_dispatched_total", workflow="work", group="nightly"): 2,
+        sample("headway_queue_wait_seconds_count", workflow="work"): 2,
+        sample("headway_queue_wait_seconds_sum", workflow="work"): 3,
+        sample("headway_start_delay_seconds_count", workflow="work"): 2,
+        sample("headway_start_delay_seconds_sum", workflow="work"): 3,
+        sample(
+            "headway_executions_total", outcome="completed", workflow="work", group="nightly"
+        ): 1,
+        sample("headway_run_seconds_count", workflow="work"): 1,
+        sample("headway_run_seconds_sum", workflow="work"): 0,
+    }
+
+
+def test_a_cycle_is_measured_as_a_whole_and_what_it_queued_is_counted() -> None:
+    assert counted(
+        ("manager.cycle", {"queued": 3, "seconds": {"load": 0.5, "decide": 0.25}}),
+        ("dispatcher.cycle", {"seconds": {"start_all": 2.0}}),
+        ("service.stopped", {"owner": "me"}),
+    ) == {
+        sample("headway_queued_total"): 3,
+        sample("headway_cycle_seconds_count", actor="manager"): 1,
+        sample("headway_cycle_seconds_sum", actor="manager"): 0.75,
+        sample("headway_cycle_seconds_count", actor="dispatcher"): 1,
+        sample("headway_cycle_seconds_sum", actor="dispatcher"): 2,
+    }
+
+
+def test_every_gauge_of_the_database_is_told(scene: Scene) -> None:
+    metrics = Prometheus(scene.store, CollectorRegistry())
+    scene.app.schedule("work", "load-users", None, every(hours=1), group="nightly", max_retries=1)
+    scene.app.schedule("work", "load-orders", None, every(hours=1), group="nightly")
+    scene.app.schedule("work", "load-stock", None, every(hours=1), group="daily")
+    scene.apply()
+    scene.failing.add("load-users")
+    scene.cycle()
+    scene.manage()
+    scene.trigger("load-orders", scheduled_at=scene.clock.now + timedelta(minutes=5))
+    scene.trigger("load-orders")
+    scene.trigger("load-orders")
+    scene.trigger("load-stock")
+    scene.dispatch()
+    scene.claim(1)
+    scene.pending("work")
+    scene.trigger("load-stock")
+    with scene.store.writing() as tx:
+        server = ServerProcess("web-3", "web", 3, ("worker",), ("work",), 4)
+        register(tx, server, timedelta(seconds=15))
+    scene.clock.advance(seconds=9)
+
+    told = {
+        key: one for key, one in scraped(metrics).items() if one and not key[0].endswith("_created")
+    }
+    assert told == {
+        sample("headway_healthy"): 1,
+        sample("headway_database_up"): 1,
+        sample("headway_entries", state="ready"): 2,
+        sample("headway_entries", state="delayed"): 1,
+        sample("headway_executions_live", state="pending"): 2,
+        sample("headway_executions_live", state="in_progress"): 1,
+        sample("headway_oldest_entry_seconds"): 9,
+        sample("headway_dead_letters"): 1,
+        sample("headway_servers"): 1,
+        sample("headway_slots"): 4,
+        sample("headway_group_entries", group="daily"): 1,
+        sample("headway_group_entries", group="nightly"): 1,
+        sample("headway_group_running", group="nightly"): 1,
+    }
+
+
+def test_a_job_without_a_group_or_in_one_of_its_own_counts_as_in_no_group() -> None:
+    labels = Labels()
+    assert labels.of(JOB) == ("work", "nightly")
+    assert labels.of(JOB | {"group": "load-users"}) == ("work", "")
+    assert labels.of(JOB | {"group": None}) == ("work", "")

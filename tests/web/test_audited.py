@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,7 @@ from headway.web import serving
 from headway.web.app import build_app
 from headway.web.context import operator
 from headway.web.routing import Scope, ScopedRouter
+from headway.web.security.pace import Pace
 from headway.web.serving import Dashboard
 from tests.federation.sites import opened
 from tests.web.site import Site
@@ -55,6 +57,11 @@ def audit(store: Store) -> list[tuple[str, str, str]]:
     return [(row.actor, row.action, row.subject) for row in reversed(rows)]
 
 
+def facts(store: Store) -> list[dict[str, object]]:
+    rows = History(store).audit.page().items
+    return [json.loads(row.detail or "{}") for row in reversed(rows)]
+
+
 def test_who_came_what_they_did_and_what_was_refused(
     hw: Headway, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +88,61 @@ def test_who_came_what_they_did_and_what_was_refused(
         ("anonymous", "denied", "GET /api/v1/nothing"),
         ("rita", "session.logout", "dashboard"),
     ]
+    here = {"address": "127.0.0.1"}
+    missing = "this needs the scope operate, which you do not have"
+    assert facts(store) == [
+        here | {"with": "a token"},
+        here | {"reason": missing},
+        here | {"reason": "the form is older than your session; load the page again"},
+        here | {"reason": "This token is not known here, or is over."},
+        here | {"reason": "log in, or send a token"},
+        here,
+    ]
+
+
+def test_who_enters_by_the_printed_address_is_in_the_audit(
+    hw: Headway, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dashboard, site = serve(hw, monkeypatch)
+    try:
+        assert site.get(dashboard.entrance.removeprefix(dashboard.address)).status == 303
+    finally:
+        dashboard.stop()
+    assert audit(store) == [("admin", "session.login", "dashboard")]
+    assert facts(store) == [{"address": "127.0.0.1", "with": "the printed address"}]
+
+
+@pytest.mark.parametrize(
+    ("proxies", "address"), [((), "127.0.0.1"), (("127.0.0.1",), "198.51.100.7")]
+)
+def test_an_address_that_a_trusted_proxy_tells_is_the_one_in_the_audit(
+    database_url: str,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    proxies: tuple[str, ...],
+    address: str,
+) -> None:
+    behind = Headway("shop", database_url=database_url, dashboard_trusted_proxies=proxies)
+    dashboard, site = serve(behind, monkeypatch)
+    try:
+        told = {"authorization": "Bearer hw_guessed", "x_forwarded_for": "198.51.100.7"}
+        assert site.get("/api/v1/nothing", **told).status == 401
+    finally:
+        dashboard.stop()
+    assert [one["address"] for one in facts(store)] == [address]
+
+
+def test_of_many_refusals_few_are_in_the_audit(
+    hw: Headway, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dashboard, site = serve(hw, monkeypatch)
+    dashboard.access.notes = Pace(at_once=3, per_second=0.001)
+    try:
+        for _ in range(5):
+            assert site.get("/api/v1/nothing", authorization="Bearer hw_guessed").status == 401
+    finally:
+        dashboard.stop()
+    assert audit(store) == [("anonymous", "denied", "GET /api/v1/nothing")] * 3
 
 
 def test_a_revoked_token_ends_its_sessions_and_nothing_keeps_its_text(

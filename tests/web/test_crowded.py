@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from headway.store.engine import Store
 from headway.web import connections, serving
 from headway.web.connections import BoundedRequests
 from headway.web.serving import Dashboard, listen
+from tests.builders import eventually
 from tests.federation.sites import opened
 from tests.web.site import Site
 from tests.web.test_serving import site_of
@@ -150,6 +151,83 @@ def test_probes_have_a_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
         return answered
 
     assert asyncio.run(scenario()) == [503, 503, 200, 200, 200]
+
+
+def test_a_request_that_failed_makes_room_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(connections, "PROBES_AT_ONCE", 1)
+
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError(scope["path"])
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError("nothing is read or sent")
+
+    async def scenario() -> list[str]:
+        app, told = BoundedRequests(broken), []
+        for path in ["/a", "/a", "/healthz", "/healthz"]:
+            with pytest.raises(RuntimeError) as refused:
+                await app({"type": "http", "path": path}, nothing, nothing)
+            told.append(str(refused.value))
+        return told
+
+    assert asyncio.run(scenario()) == ["/a", "/a", "/healthz", "/healthz"]
+
+
+def test_a_request_too_many_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_AT_ONCE", 0)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError("the request is not handed on")
+
+    asyncio.run(BoundedRequests(unused)({"type": "http", "path": "/a"}, unused, send))
+    begun, body = sent
+    headers = dict(begun["headers"])
+    assert (begun["status"], body["body"]) == (503, b"too many requests at once")
+    assert (headers[b"retry-after"], headers[b"connection"]) == (b"5", b"close")
+    assert headers[b"cache-control"] == b"no-store"
+
+
+def test_there_is_an_end_to_connections_on_which_requests_are_answered(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    login = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    login += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+
+    def told() -> bytes:
+        answer = b""
+        with socket.create_connection(("127.0.0.1", site.port), 10) as last:
+            while piece := last.recv(4096):
+                answer += piece
+        return answer
+
+    with ExitStack() as crowd:
+        for number in (2, 3):
+            source = (f"127.0.0.{number}", 0)
+            wire = socket.create_connection(("127.0.0.1", site.port), 10, source)
+            crowd.enter_context(wire).sendall(login)
+            wait_until_begun(site)
+        monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+        # The connections that were waited with may still be about to end.
+        eventually(lambda: told() != b"")
+        head, _, body = told().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503") and b"retry-after: 5" in head
+    assert body == b"too many connections"
+    eventually(lambda: said_healthy(site))
+
+
+def said_healthy(site: Site) -> bool:
+    """Whether the connections that have ended are counted no more."""
+    with suppress(OSError, HTTPException):
+        return site.get("/healthz").status == 200
+    return False
 
 
 def test_an_answer_that_is_not_read_is_given_up(

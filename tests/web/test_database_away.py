@@ -27,12 +27,17 @@ def test_each_failed_request_is_one_line_in_the_log(
         own_server.stop()
         caplog.clear()
         answers = [site.get(path).status for path in ("/api/v1/manifests", "/manifests")]
+        json = {"content-type": "application/json", "authorization": "Bearer x"}
+        refused = site.ask("POST", "/api/v1/queue", b"{}", json)
     store.close()
 
     assert answers == [503, 503]
     failed = [record for record in caplog.records if record.name == "headway.web"]
-    assert [record.levelno for record in failed] == [logging.ERROR] * 2
-    assert [record.exc_info for record in failed] == [None, None]
+    assert [record.levelno for record in failed] == [*[logging.ERROR] * 2, logging.WARNING]
+    assert [record.exc_info for record in failed] == [None] * 3
+    assert refused.status == 403, "although it cannot be noted"
+    unnoted = failed[2].getMessage()
+    assert unnoted.startswith("the refusal of POST /api/v1/queue is not in the audit: ")
     line = failed[0].getMessage()
     assert line.startswith("GET /api/v1/manifests failed: DatabaseOutage: the database failed: ")
     assert line.count("terminating connection") == 1

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from headway.web.pages.asked import moment, switched
 from tests.builders import Scene
 from tests.store.factories import FAILED, dead_letter_for, queue, ran, started
 from tests.web.deployment import Pages, declare_shop, pages_of
+from tests.web.parts import said
 
 COUNT = re.compile(r'id="count-([\w-]+)"( hidden)?>([\d+]*)')
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -125,3 +130,55 @@ def test_errors_are_told_in_words(pages: Pages) -> None:
     nowhere = pages.get("/nowhere")
     assert nowhere.status == 404 and "There is nothing here" in nowhere.text
     assert 'href="/manifests"' in nowhere.text[nowhere.text.index('id="failure"') :]
+
+
+@on_sqlite
+def test_a_stranger_is_asked_for_a_token_and_led_on(pages: Pages) -> None:
+    stranger = Pages(pages.site, "nobody")
+    page = stranger.get("/login?next=/groups?search=x").text
+    assert 'name="next" value="/groups?search=x"' in page
+    assert 'class="plain"' in page and 'id="nav"' not in page and "Log out" not in page
+    assert 'role="alert"' not in page
+    for elsewhere in ("//evil.example", "https://evil.example", "groups", "/\\evil.example"):
+        assert 'name="next"' not in stranger.get(f"/login?next={elsewhere}").text
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    own = {"origin": f"http://127.0.0.1:{pages.site.port}"}
+    refused = pages.site.ask("POST", "/login", b"token=guessed&next=/groups", form | own)
+    assert refused.status == 401
+    assert "This token is not known here, or is over." in said(refused.text, "main")
+    assert 'name="next" value="/groups"' in refused.text
+
+
+@on_sqlite
+def test_who_is_known_needs_not_log_in(pages: Pages) -> None:
+    answer = pages.get("/login")
+    assert (answer.status, answer.headers["location"]) == (303, "/")
+    out = pages.post("/logout")
+    assert (out.status, out.headers["location"]) == (303, "/login")
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("state=odd", "state = 'odd': must be one of pending, in_progress, completed, failed, "),
+        ("source=x", "source = 'x': must be one of schedule, "),
+        ("since=soon", "since = 'soon': must be a date and time; for example 2026-01-05T09:00"),
+        ("until=1-1", "until = '1-1': must be a date and time; for example 2026-01-05T09:00"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_named_with_an_example(
+    pages: Pages, query: str, error: str
+) -> None:
+    answer = pages.get(f"/executions?{query}")
+    assert answer.status == 422
+    told = said(answer.text, "failure")
+    assert error in told and told.endswith("Status 422 Home Manifests Executions")
+
+
+def test_moments_without_a_zone_are_in_utc() -> None:
+    nine = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    assert moment("since", "2026-01-05T09:00") == nine
+    assert moment("since", "2026-01-05T10:00+01:00") == nine
+    assert moment("since", "") is None
+    assert (switched("on"), switched("off"), switched("dead")) == (True, False, None)

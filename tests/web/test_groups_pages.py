@@ -14,6 +14,8 @@ from headway.web.security.bodies import Form
 from tests.builders import Scene
 from tests.web.deployment import Pages, declare_shop, pages_of
 
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 
 @pytest.fixture
 def scene(database_url: str) -> Iterator[Scene]:
@@ -178,3 +180,33 @@ def test_who_may_only_look_is_offered_nothing_and_refused(scene: Scene, pages: P
 def test_a_group_that_is_not_there_is_not_found(pages: Pages) -> None:
     assert pages.get("/groups/nobody").status == 404
     assert pages.post("/groups/nobody/switch", {"enabled": "no"}).status == 404
+
+
+def test_a_form_of_a_group_keeps_what_is_right_and_its_version() -> None:
+    fields = (("max_active_jobs", " 12 "), ("priority", " 3 "), ("version", "1f"))
+    form = GroupForm.sent(Form(fields))
+    assert (form.cap, form.priority, form.version, form.stale) == ("12", "3", "1f", False)
+    assert (form.values, form.errors) == ({"max_active_jobs": 12, "priority": 3}, {})
+    assert GroupForm.sent(Form((("priority", "0"),))).values == {
+        "max_active_jobs": None,
+        "priority": 0,
+    }
+    largest = GroupForm.sent(Form((("max_active_jobs", "1000000"), ("priority", "x"))))
+    assert largest.values == {"max_active_jobs": 1_000_000}
+    assert largest.errors == {"priority": "must be a whole number from 0 to 31"}
+
+
+@on_sqlite
+def test_what_was_typed_is_kept_beside_what_was_changed_meanwhile(
+    scene: Scene, pages: Pages
+) -> None:
+    seen = version(pages.get("/groups/extract").text)
+    scene.app.runtime.set_group("extract", max_active_jobs=None)
+    fields = {"max_active_jobs": "5", "priority": "9", "version": seen}
+    stale = pages.post("/groups/extract/settings", fields).text
+    assert "It now has no cap and priority 7." in stale
+    assert (typed(stale, "max_active_jobs"), typed(stale, "priority")) == ("5", "9")
+    wrong = pages.post("/groups/extract/settings", fields | {"priority": "99"})
+    assert wrong.status == 422 and version(wrong.text) == seen
+    assert wrong.text.count('aria-invalid="true"') == 1
+    assert 'aria-describedby="priority-hint priority-error"' in wrong.text

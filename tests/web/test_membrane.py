@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -90,6 +91,51 @@ def test_a_query_that_was_not_signed_is_not_passed_over(
     finally:
         server.stop()
     assert answer.startswith(status)
+
+
+@pytest.mark.parametrize(
+    ("size", "sent", "code"),
+    [
+        (64 * 1024, 64 * 1024, b"DENIED"),
+        (64 * 1024 + 1, 64 * 1024 + 1, b"TOO_LARGE"),
+        (10 * 1024 * 1024, 1024 * 1024 + 70_000, b"TOO_LARGE"),
+    ],
+    ids=["largest", "one more", "endless"],
+)
+def test_a_body_has_a_largest_size(app: MembraneApp, size: int, sent: int, code: bytes) -> None:
+    server = MembraneServer(app)
+    head = f"POST /azolla/v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n"
+    try:
+        answer = said(server, head.encode() + b"x" * sent)
+    finally:
+        server.stop()
+    assert answer.endswith(b'{"code":"%s"}' % code)
+
+
+def test_a_body_that_does_not_come_is_given_up(
+    app: MembraneApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membrane, "BODY_SECONDS", 0.1)
+    server = MembraneServer(app)
+    try:
+        answer = said(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    finally:
+        server.stop()
+    assert answer.startswith(b"HTTP/1.1 403") and answer.endswith(b'{"code":"DENIED"}')
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost"])
+def test_a_head_that_does_not_come_is_not_waited_for(
+    app: MembraneApp, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(membrane, "HEADER_SECONDS", 0.1)
+    server = MembraneServer(app)
+    started = time.monotonic()
+    try:
+        assert said(server, begun) == b""
+    finally:
+        server.stop()
+    assert time.monotonic() - started < 4
 
 
 def test_an_upgrade_is_refused(app: MembraneApp) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ import pytest
 from headway import Headway
 from headway.config import Settings
 from headway.errors import HeadwayError, SettingsError
+from headway.health import Health, Trouble
 from headway.store.engine import Store
 from headway.web import connections, serving
-from headway.web.serving import Dashboard, access_of, listen, read_secret
+from headway.web.server_thread import address_of
+from headway.web.serving import Dashboard, access_of, is_loopback, listen, read_secret
 from tests.federation.sites import opened
 from tests.surface.command_line import finish, read_until, start
 from tests.web.site import Site
@@ -180,6 +183,83 @@ def test_a_secret_that_every_user_can_open_is_refused(tmp_path: Path, mode: int)
     assert "chmod 600" in str(refused.value) and "8b0c" not in str(refused.value)
 
 
+def test_a_secret_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError) as refused:
+        read_secret("secret")
+    assert str(refused.value) == "dashboard_secret_file: No such file or directory: 'secret'"
+
+
+def test_settings_say_who_is_let_in() -> None:
+    settings = Settings(
+        dashboard_public_url="https://headway.example.com:8443/",
+        dashboard_allowed_hosts=["other.example.com"],
+        dashboard_trusted_proxies=["10.0.0.0/8"],
+    )
+    access = access_of(settings, "192.0.2.1")
+    names = ["headway.example.com", "other.example.com", "192.0.2.1", "localhost", "127.0.0.1"]
+    assert [access.hosts.know(name) for name in names] == [True] * 5
+    assert access.hosts.know("evil.example.com") is False
+    assert access.public_origin == "https://headway.example.com:8443"
+    assert access.secure is True
+    assert (access.proxies.trust("10.1.2.3"), access.proxies.trust("192.0.2.1")) == (True, False)
+    plain = access_of(Settings(), "127.0.0.1")
+    assert (plain.public_origin, plain.secure) == (None, False)
+
+
+def test_the_settings_say_where_it_listens(sqlite_url: str) -> None:
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    with opened(sqlite_url) as store:
+        hw = Headway("shop", dashboard_host="localhost", dashboard_port=port)
+        dashboard = Dashboard(hw, store)
+        try:
+            assert dashboard.address == f"http://localhost:{port}"
+            assert re.fullmatch(r"/\?token=[\w-]{32}", dashboard.entrance[len(dashboard.address) :])
+        finally:
+            dashboard.stop()
+
+
+def test_the_printed_address_is_the_public_one(sqlite_url: str) -> None:
+    with opened(sqlite_url) as store:
+        hw = Headway("shop", dashboard_public_url="https://headway.example.com")
+        dashboard = Dashboard(hw, store, port=0)
+        try:
+            assert dashboard.address == "https://headway.example.com"
+            assert dashboard.entrance.startswith("https://headway.example.com/?token=")
+        finally:
+            dashboard.stop()
+
+
+def test_it_tells_the_health_of_its_process(sqlite_url: str) -> None:
+    trouble = Trouble("the lease is over", datetime.now(UTC))
+    with opened(sqlite_url) as store:
+        dashboard = Dashboard(Headway("shop"), store, port=0, health=lambda: Health((trouble,)))
+        try:
+            told = site_of(dashboard.entrance)[0].get("/readyz").json()
+        finally:
+            dashboard.stop()
+    assert told["reasons"] == ["the lease is over"]
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("::", False),
+        ("192.0.2.1", False),
+        ("localhost.example.com", False),
+    ],
+)
+def test_only_loopback_is_out_of_the_reach_of_others(host: str, own: bool) -> None:
+    assert is_loopback(host) is own
+
+
 def test_two_processes_with_one_secret_know_the_same_sessions(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("8b0c5f0e6a1d4e7f9a2b3c4d5e6f7081\n")
     (tmp_path / "secret").chmod(0o640)
@@ -208,6 +288,13 @@ def test_a_head_that_does_not_come_is_not_waited_for(
             while wire.recv(4096):
                 pass
         assert time.monotonic() - began < 4  # before uvicorn itself has had enough
+
+
+def test_an_address_of_ipv6_stands_in_brackets() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        assert address_of("::1", listener) == f"http://[::1]:{port}"
+        assert address_of("headway.example.com", listener) == f"http://headway.example.com:{port}"
 
 
 def test_nothing_tells_what_serves_it(dashboard: Dashboard) -> None:

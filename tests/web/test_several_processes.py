@@ -82,7 +82,11 @@ def test_who_guesses_at_both_is_counted_once(pair: Pair) -> None:
     assert [pair.wrong(pair.first), pair.wrong(pair.second)] == [429, 429]
     refused = pair.log_in(pair.second)
     assert (refused.status, refused.headers["retry-after"]) == (429, "60")
-    pair.clock.advance(seconds=60)
+    pair.clock.advance(seconds=20)
+    assert pair.log_in(pair.second).headers["retry-after"] == "40"
+    pair.clock.advance(seconds=39.8)
+    assert pair.log_in(pair.second).headers["retry-after"] == "1"
+    pair.clock.advance(seconds=0.2)
     assert pair.wrong(pair.second) == 401
 
 

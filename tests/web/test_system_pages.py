@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 
 import pytest
 
@@ -15,6 +17,7 @@ from headway.store import audit
 from headway.store.leases import register
 from headway.store.servers import ServerProcess
 from tests.builders import OWNER, Scene
+from tests.web.parts import facts, items, links, plain, pressed, rows, said
 from tests.web.visiting import Visitor, visiting
 
 XSS = "<script>alert(1)</script>"
@@ -124,3 +127,135 @@ def test_the_audit_trail_can_be_filtered_and_turned_over(scene: Scene, visitor: 
 def test_only_an_admin_reads_the_audit_trail(visitor: Visitor) -> None:
     assert visitor.as_("operate").get("/audit").status == 403
     assert visitor.get("/audit").status == 200
+
+
+@pytest.fixture
+def still(sqlite_url: str) -> Iterator[Scene]:
+    """A deployment in which time stands still."""
+    with Scene(sqlite_url, max_active_jobs=4) as scene:
+        yield scene
+        scene.app.runtime.store.close()
+
+
+NOON = "2030-01-07 12:00:00"
+
+
+def alive(scene: Scene, name: str, roles: tuple[str, ...], slots: int, seconds: int = 30) -> None:
+    workflows = ("work", "sort") if slots else ()
+    process = ServerProcess(name, f"host-{name}", 812, roles, workflows, slots)
+    with scene.store.writing() as tx:
+        register(tx, process, timedelta(seconds=seconds))
+
+
+def test_servers_are_told_with_their_leases_and_what_they_run(still: Scene) -> None:
+    alive(still, "gone", ("worker",), 4, seconds=1)
+    alive(still, "slow", ("manager",), 0)
+    still.clock.advance(seconds=11)
+    alive(still, OWNER, ("worker", "dispatcher"), 4)
+    still.pending("work")
+    still.claim()
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/servers").text
+    assert re.findall(r'<h2 id="server-\d+"[^>]*>([^<]*)</h2>', page) == ["gone", "slow", OWNER]
+    numbers = said(page, "servers")
+    assert numbers.startswith(
+        "Alive 2 Slots 4 jobs they can run at once Running 1 jobs now Late or dead 2 a third of "
+        "the lease without a beat gone lease is over Process 812 on host-gone Roles worker Started "
+        f"{NOON} Lease renewed {NOON}, holds until 2030-01-07 12:00:01 Workflows 2 known "
+        "sort, work Slots in use 0 of 4 Nothing runs here now. slow late Process 812 on host-slow "
+    )
+    assert "Workflows" not in numbers[numbers.index("slow late") : numbers.index(f"{OWNER} alive")]
+    assert 'aria-label="1 of 4 slots in use"' in page and 'rect width="25.0"' in page
+    assert links(page, "servers")[1:] == [("work #1", "/executions/1")]
+    assert items(page, "servers") == ["work #1 _work, 2030-01-07 12:00:11"]
+    assert facts(page)["Roles"] == "dispatcher worker"
+    assert "belong to no living server" not in page
+    assert re.findall(r'class="stat is-(\w+)"', page) == ["alive", "failed"]
+
+
+def test_runs_of_servers_that_are_gone_are_listed(still: Scene) -> None:
+    alive(still, "other", ("worker",), 4)
+    for _ in range(12):
+        still.pending("work")
+    still.claim()
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/servers").text
+    lost = [text for text, _ in links(page, "servers") if text.startswith("#")]
+    assert lost == [f"#{one}" for one in range(12, 2, -1)], "the newest ten"
+    assert "Nothing runs here now." in said(page, "servers")
+
+
+def test_settings_are_found_by_name_and_meaning_and_counted(still: Scene) -> None:
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/settings").text
+        changed = visitor.get("/settings?origin=changed&search=+JOBS+Pending+").text
+        nothing = visitor.get("/settings?origin=changed&search=lease").text
+    shown = {row[0].split()[0]: row for row in rows(page)}
+    assert shown["max_active_jobs"][1:4] == ["4", "10", "code"]
+    assert shown["server_lease"][3] == "default"
+    changes = [row[0].split()[0] for row in rows(page) if row[3] != "default"]
+    counts = dict(re.findall(r'>(All|Changed) <span class="count">(\d+)<', page))
+    assert counts == {"All": str(len(Settings.model_fields)), "Changed": str(len(changes))}
+    assert facts(page)["Application"] == "tests"
+    assert facts(page)["Database"].startswith("sqlite:///")
+    assert pressed(page) == [f"All {counts['All']}"]
+    assert pressed(changed) == [f"Changed {counts['Changed']}"]
+    assert "max_active_jobs" in [row[0].split()[0] for row in rows(changed)]
+    assert {row[0].split()[0] for row in rows(changed)} <= set(changes)
+    assert 'name="search" value=" JOBS Pending "' in changed
+    assert 'name="origin" value="changed"' in changed
+    assert page.count("setting-changed") == len(changes)
+    assert "No setting is like that" in said(nothing, "main")
+
+
+def test_the_audit_trail_tells_everything_about_each_action(still: Scene) -> None:
+    with still.store.writing() as tx:
+        audit.note(tx, "ada", Action.TRIGGER, "load-users", {"entry": 7})
+        audit.note(tx, "bob", Action.DENIED, "GET /audit", {})
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/audit").text
+        of_ada = visitor.get("/audit?actor=ada&action=manifest.trigger&subject=load-users").text
+        nobody = visitor.get("/audit?action=dead_letter.requeue").text
+    assert rows(page) == [
+        [NOON, "bob", "denied", "GET /audit", "–"],
+        [NOON, "ada", "manifest.trigger", "load-users", '{"entry": 7}'],
+    ]
+    assert links(page, "records")[3:] == [
+        ("ada", "?actor=ada"),
+        ("manifest.trigger", "?action=manifest.trigger"),
+        ("load-users", "?subject=load-users"),
+    ]
+    assert page.count("tag-bad") == 1
+    offered = re.findall(r'<option value="([^"]+)"', page)
+    assert offered == sorted({*Action, "membrane.query"})
+    assert len(rows(of_ada)) == 1
+    assert re.findall(r'<option value="([^"]+)" selected', of_ada) == ["manifest.trigger"]
+    typed = dict(re.findall(r'name="(actor|subject)" value="([^"]*)"', of_ada))
+    assert typed == {"actor": "ada", "subject": "load-users"}
+    assert ("Show all", "/audit") in links(of_ada) and ("Show all", "/audit") not in links(page)
+    assert "Nothing like that" in said(nobody, "records")
+
+
+def test_an_audit_trail_without_rows_says_so(still: Scene) -> None:
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/audit").text
+    assert said(page, "records").startswith("Nobody has done anything yet")
+
+
+def test_every_page_tells_who_looks_and_where_they_are(still: Scene) -> None:
+    with visiting(still.app, still.store) as visitor:
+        page = visitor.get("/servers").text
+        below = visitor.as_("read").get("/groups").text
+    assert said(page, "crumbs") == "Servers"
+    assert pressed(f"<main id='x'>{page}</main>".replace("id='x'", 'id="all"'), "all") == [
+        "Servers"
+    ]
+    assert pressed(below, "nav") == ["Groups"]
+    assert re.search(r"<summary[^>]*>.*?the admin.*?</summary>", page, re.S)
+    assert "the admin May admin Log out" in plain(page) and "the read May read" in plain(below)
+    assert unescape(page).count('action="/logout"') == 1
+    assert ("Audit trail", "/audit") in links(page, "nav")
+    assert [address for _, address in links(below, "nav")] == [
+        "/", "/manifests", "/groups", "/graph", "/timeline", "/executions", "/queue",
+        "/dead-letters", "/servers", "/azolla", "/settings",
+    ]  # fmt: skip

@@ -14,6 +14,7 @@ from headway.definition.explaining import Explaining
 from headway.definition.runtime import Runtime
 from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.gates import Gate, GateName, Stage, Why
+from headway.domain.routing import Routing
 from headway.domain.work_queue import NewEntry, Source
 from headway.errors import DefinitionError, EntryNotFound, ExecutionNotFound, ManifestNotFound
 from headway.servers.local import LocalServer
@@ -369,6 +370,8 @@ def test_what_has_ended_says_how(scene: Scene) -> None:
     assert str(completed) == "execution 1 of load has ended: completed at 2030-01-07 12:00:00 UTC"
     assert str(failed).endswith("(_work: RuntimeError: told to fail)")
     assert completed.gates == failed.gates == ()
+    told = [(one.subject, one.entry, one.execution) for one in (completed, failed)]
+    assert told == [("load", 1, 1), ("broken", 2, 2)]
     assert str(ask(scene, entry=1)) == str(completed)
 
 
@@ -377,7 +380,8 @@ def test_a_cancelled_entry_never_started(scene: Scene) -> None:
     runtime(scene).cancelling.cancel(None, None, None, entry, "wrong day")
 
     told = f"entry {entry} of a run of work never started: cancelled"
-    assert str(ask(scene, entry=entry)) == f"{told} at 2030-01-07 12:00:00 UTC: wrong day"
+    answer = f"{told} at 2030-01-07 12:00:00 UTC: wrong day"
+    assert ask(scene, entry=entry) == Why("a run of work", answer, entry=entry)
 
 
 def test_one_run_of_a_manifest_at_a_time(scene: Scene) -> None:
@@ -459,6 +463,50 @@ def test_who_does_not_know_the_workflow_is_no_help(scene: Scene) -> None:
     assert gate.sentence == f"{nobody} (it fails at 2030-01-07 12:20:00 UTC)"
 
 
+def test_who_waits_for_an_unknown_workflow_fails_so_long_after_it_came(scene: Scene) -> None:
+    declare(scene)
+    scene.apply()
+    alive(scene, "boss", ["manager", "dispatcher"])
+    alive(scene, "stranger", ["worker"], ("another",), slots=3)
+    scene.trigger("load")
+    dispatch_to_own_workers(scene)
+    scene.clock.advance(minutes=10)
+    later = scene.trigger("load")
+
+    gate = the_gate(ask(scene, living=True, entry=later), GateName.WORKER)
+
+    assert gate.sentence.endswith("(it fails at 2030-01-07 12:30:00 UTC)")
+
+
+def test_everything_that_is_asked_on_the_way_is_told(scene: Scene) -> None:
+    asked_to_queue = ["enabled", "group_enabled", "no_dead_letter", "not_queued", "not_active"]
+    to_dispatch = ["delay_over", "group_cap", "global_cap", "worker", "dispatcher"]
+    not_due(scene)
+    waits = ask(scene, "load", living=True)
+    scene.clock.advance(hours=1)
+    scene.manage()
+    queued = ask(scene, "load", living=True)
+    scene.dispatch()
+    pending = ask(scene, "load", living=True)
+
+    assert names(waits) == [*asked_to_queue, "due", "manager", *to_dispatch]
+    assert names(queued) == [
+        *asked_to_queue,
+        *("due", "not_excluded", "not_missed", "manager"),
+        *("enabled", "group_enabled", "no_dead_letter", "delay_over", "single_flight"),
+        *to_dispatch[1:],
+    ]
+    assert names(pending) == [*asked_to_queue, "manager", *to_dispatch, "worker"]
+    told = [(one.subject, one.entry, one.execution) for one in (waits, queued, pending)]
+    assert told == [("load", None, None), ("load", 2, None), ("load", None, 2)]
+    alone = ask(scene, execution=2, living=True)
+    assert (names(alone), alone.entry, alone.execution) == (["worker"], 2, 2)
+
+
+def names(answer: Why) -> list[str]:
+    return [gate.name.name.lower() for gate in answer.gates]
+
+
 def test_busy_workers_are_counted(scene: Scene) -> None:
     for number in range(4):
         declare(scene, f"load-{number}")
@@ -506,6 +554,19 @@ def test_one_that_does_not_answer_is_named_although_a_living_dispatcher_sends_to
     scene.app.task_servers.note_away("celery", True)
     gate = the_gate(ask(scene, "load", living=True), GateName.WORKER)
     assert gate.sentence == "task server 'celery' does not answer"
+
+
+def test_what_another_application_sends_away_waits_for_nothing_here(scene: Scene) -> None:
+    routing = Routing(by_workflow={"train": "gpu"})
+    theirs = ServerProcess("boss", "host", 1, ["manager", "dispatcher"], ("train",), 0, routing)
+    with scene.store.writing() as tx:
+        leases.register(tx, theirs, LEASE)
+    [entry] = scene.enqueue(NewEntry("train", Source.AD_HOC, "null"))
+
+    answer = ask(scene, living=True, entry=entry)
+
+    assert answer.waits_for == ()
+    assert GateName.WORKER in [gate.name for gate in answer.gates]
 
 
 def test_what_rests_takes_no_slot_from_what_waits_behind_it(scene: Scene) -> None:

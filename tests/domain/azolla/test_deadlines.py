@@ -17,6 +17,7 @@ from headway.domain.azolla.artifacts import (
 )
 from headway.domain.azolla.deadlines import ALLOWED, SHORTEST, deadline_of, overdue
 from headway.domain.azolla.entries import standing
+from headway.domain.azolla.ids import pause_for_deadline
 from headway.domain.azolla.pausing import ACTION_LIMIT
 
 NOW = datetime(2030, 1, 7, 12, tzinfo=UTC)
@@ -113,13 +114,20 @@ def test_what_has_no_deadline(never: Objective) -> None:
 
 def test_the_pause_says_what_and_since_when() -> None:
     now = NOW + timedelta(days=2)
-    [(_, pause)] = overdue([ticket(urgency=3)], now)
+    [(pause_id, pause)] = overdue([ticket(urgency=3)], now)
     assert (pause.objective_id, pause.azolla_id) == ("clean", "warehouse")
     assert (pause.reason, pause.created_at) == (PauseReason.RUN_COMPLETE, now)
     assert pause.prioritized_actions[0] == (
         "go on with “clean the tables” (objective clean): overdue since 2030-01-08 12:00 UTC, "
         "nobody has touched it"
     )
+    assert pause.prioritized_actions[1:] == (
+        "or say how it stands: headway azolla objective set … clean --status done",
+    )
+    assert pause_id == pause_for_deadline("clean", NOW)
+    elsewhere = ticket(urgency=3, updated_at=NOW.astimezone(ZoneInfo("Asia/Kathmandu")))
+    assert overdue([elsewhere], now) == [(pause_id, pause)]
+    assert deadline_of(elsewhere) == NOW + timedelta(days=1)
 
 
 @given(st.text(min_size=1, max_size=2000))

@@ -51,8 +51,31 @@ def test_what_means_nothing_or_breaks_readers_is_refused(body: bytes) -> None:
         read_json(body)
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"{", "no JSON: JSONDecodeError"),
+        (b"\xff", "no JSON: UnicodeDecodeError"),
+        (b"[-Infinity]", "-Infinity is no value"),
+        (b"[1e999]", "a number is too large"),
+        (b'{"a":{"b":1,"b":2}}', "a key stands twice in one object"),
+        (b'["\\u0000"]', "a text holds NUL"),
+        (b'{"\\ud800":1}', "a text holds a lone surrogate"),
+        (b"[" * 33 + b"]" * 33, "nested deeper than 32"),
+        (b'{"a":' * 32 + b"1" + b"}" * 32, "nested deeper than 32"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+    ids=lambda one: repr(one[:12]),
+)
+def test_a_refusal_says_why(body: bytes, why: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_json(body)
+    assert str(refused.value) == why
+
+
 def test_nesting_is_read_as_deep_as_is_allowed() -> None:
     assert read_json(b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1))
+    assert read_json(b"[" * DEEPEST + b"]" * DEEPEST)
 
 
 def test_nan_is_never_written() -> None:

@@ -93,6 +93,69 @@ def test_a_wrong_parameter_is_named(one: Deployment, path: str, says: str) -> No
     assert says in json.dumps(told)
 
 
+def test_a_problem_is_told_whole(one: Deployment) -> None:
+    missing = one.read.get("/groups/nothing")
+    assert missing.json() == {
+        "type": "urn:headway:problem:not-found",
+        "title": "Not Found",
+        "status": 404,
+        "detail": missing.json()["detail"],
+    }
+    assert "no group is called 'nothing'" in missing.json()["detail"]
+    assert missing.headers["cache-control"] == "no-store"
+    assert "www-authenticate" not in missing.headers
+    refused = one.nobody.get("/groups")
+    assert refused.headers["www-authenticate"] == 'Bearer realm="headway"'
+    assert refused.json()["title"] == "Unauthorized"
+    limit = "field 'limit' = '-1': Input should be greater than or equal to 1; for example 50"
+    wrong = one.read.get("/executions?limit=-1&state=odd&source=odd&since=odd")
+    errors = wrong.json().pop("errors")
+    assert wrong.json() == {
+        "type": "urn:headway:problem:unprocessable-entity",
+        "title": "Unprocessable Entity",
+        "status": 422,
+        "detail": "; ".join(one["detail"] for one in errors[:3]),
+        "errors": errors,
+    }
+    assert errors[0] == {"field": "limit", "detail": limit}
+    assert [one["field"] for one in errors] == ["limit", "state[0]", "source", "since"]
+
+
+def test_of_many_wrong_fields_some_are_told(one: Deployment) -> None:
+    wrong = [0] * 50
+    told = problem(one.operate.post("/dead-letters/requeue", {"ids": wrong}), 422)
+    fields = [found["field"] for found in told["errors"]]  # type: ignore[attr-defined]
+    assert fields == [f"ids[{place}]" for place in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/overview?sort=name", "no such parameter; the parameters are limit"),
+        ("/overview?limit=1&limit=2", "field 'limit' = '2': is given twice"),
+        ("/servers?limit=1", "no such parameter; this address takes none"),
+        ("/manifests?group=%0A", "field 'group' = "),
+        ("/manifests?search=%0A", "field 'search' = "),
+        ("/groups?search=%0A", "field 'search' = "),
+        ("/workflows/%0A", "field 'name' = "),
+        ("/executions?cursor=" + "x" * 3000, "field 'cursor' = "),
+    ],
+)
+def test_a_parameter_says_what_it_may_be(one: Deployment, path: str, told: str) -> None:
+    assert told in str(problem(one.read.get(path), 422)["detail"])
+
+
+def test_a_change_without_a_tag_says_where_to_find_one(one: Deployment) -> None:
+    missing = problem(one.operate.patch("/groups/loads", {"priority": 3}), 428)
+    assert missing["detail"] == (
+        "If-Match is missing: send the ETag that a GET of the same address has given"
+    )
+    odd = problem(one.operate.patch("/groups/loads", {"priority": 3}, if_match="odd"), 412)
+    assert str(odd["detail"]).startswith("If-Match = 'odd': is no ETag of this; for example ")
+    body = one.operate.ask("PATCH", "/groups/loads", b"", JSON | {"if-match": "odd"})
+    assert problem(body, 422)["detail"] == "the body is missing; for example {}"
+
+
 @pytest.mark.parametrize(
     "path",
     [

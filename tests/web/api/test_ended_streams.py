@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from sqlalchemy.exc import OperationalError
 
 from headway import Headway
 from headway.definition.tokens import Tokens
+from headway.domain.work_queue import NewEntry, Source
 from headway.history import History
+from headway.store import work_queue
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.web import broadcasting
@@ -128,6 +131,19 @@ def test_a_stream_ends_with_the_login(deployed: Deployed, where: str) -> None:
     answer = deployed.stream(cookie=cookie)
     deployed.log_out(site, f"headway_{site.port}={value}")
     assert ends(answer)
+
+
+def test_a_stream_of_another_login_goes_on(deployed: Deployed) -> None:
+    token = deployed.tokens.create("ada", "read", created_by="bob").text
+    first, other = (deployed.log_in(deployed.first, token) for _ in range(2))
+    gone, kept = deployed.stream(cookie=first), deployed.stream(cookie=other)
+    deployed.log_out(deployed.first, first)
+    assert ends(gone)
+    with deployed.stores[1].writing() as tx:
+        work_queue.enqueue(tx, [NewEntry("work", Source.AD_HOC, "null")])
+    while not (line := kept.readline()).startswith(b"data: "):
+        assert line, "the stream has ended"
+    assert json.loads(line.removeprefix(b"data: "))["queued"] == 1
 
 
 def test_a_stream_ends_when_the_session_is_over(deployed: Deployed) -> None:

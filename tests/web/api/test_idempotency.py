@@ -19,6 +19,7 @@ def test_the_same_request_is_done_once(deployment: Deployment) -> None:
     again = deployment.operate.post(path, body, idempotency_key="order-1")
     assert (first.status, again.status) == (202, 202)
     assert first.body == again.body
+    assert first.headers["content-type"] == again.headers["content-type"] == "application/json"
     assert "idempotency-replayed" not in first.headers
     assert again.headers["idempotency-replayed"] == "true"
     assert queued(deployment) == before + 1
@@ -87,3 +88,7 @@ def test_a_change_is_answered_with_what_it_has_made(deployment: Deployment) -> N
         "/groups/loads", {"priority": 8}, if_match=again.headers["etag"], idempotency_key="k2"
     )
     assert next_one.status == 200
+    reused = deployment.operate.patch(
+        "/groups/loads", {"priority": 8}, if_match=next_one.headers["etag"], idempotency_key="k2"
+    )
+    assert reused.status == 409, "it names another state of the group"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import headway
 from headway.domain.masking import MASK
 from headway.domain.work_queue import NewEntry, Source
 from headway.web import api
@@ -133,6 +134,12 @@ def test_what_somebody_has_already_is_not_sent_again(deployment: Deployment) -> 
         again = deployment.read.get(path, if_none_match=first.headers["etag"])
         assert (again.status, again.body) == (304, b""), path
         assert again.headers["etag"] == first.headers["etag"]
+        for answer in (first, again):
+            assert answer.headers["cache-control"] == "private, no-cache"
+        assert "content-type" not in again.headers
+        several = f'"0123456789abcdef", W/{first.headers["etag"]}'
+        assert deployment.read.get(path, if_none_match=several).status == 304
+        assert deployment.read.get(path, if_none_match="*").status == 304
         other = deployment.read.get(path, if_none_match='"0123456789abcdef"')
         assert (other.status, other.body) == (200, first.body)
     before = deployment.read.get("/queue").headers["etag"]
@@ -152,6 +159,31 @@ def test_a_page_of_what_was_stored_oddly_is_still_json(deployment: Deployment) -
     answer = deployment.read.get(f"/queue/{entry}")
     assert answer.status == 200
     assert json.loads(answer.body)["input"] == {"key": "\ud800\x00</script>"}
+
+
+def test_the_document_says_what_each_route_needs(deployment: Deployment) -> None:
+    told = deployment.read.get("/openapi.json").json()
+    assert told["info"]["title"] == "headway"
+    assert told["info"]["version"] == headway.__version__
+    assert told["servers"] == [{"url": "/api/v1"}]
+    assert told["components"]["securitySchemes"].keys() == {"token", "session"}
+    assert {"Problem", "FieldProblem"} <= told["components"]["schemas"].keys()
+    group = told["paths"]["/groups/{name}"]
+    for method, scope in (("get", "read"), ("patch", "operate")):
+        assert group[method]["security"] == [{"token": []}, {"session": []}]
+        assert group[method]["description"].endswith(f"\n\nScope: {scope}")
+    assert group["get"]["responses"]["200"]["headers"].keys() == {"ETag"}
+    assert [one["name"] for one in group["get"]["parameters"]] == ["name"]
+    taken = [one["name"] for one in group["patch"]["parameters"]]
+    assert taken == ["name", "if-match", "Idempotency-Key"]
+    assert {"409", "412", "415", "428"} <= group["patch"]["responses"].keys()
+    assert "304" in group["get"]["responses"] and "304" not in group["patch"]["responses"]
+    trigger = told["paths"]["/manifests/{external_id}/trigger"]["post"]
+    assert {"202", "404", "408", "409", "415"} <= trigger["responses"].keys()
+    assert "404" not in told["paths"]["/queue"]["post"]["responses"]
+    assert "/openapi.json" not in told["paths"]
+    events = told["paths"]["/events"]["get"]["responses"]["200"]
+    assert events["content"].keys() == {"text/event-stream"}
 
 
 def test_nobody_and_whoever_has_too_little_scope_is_refused(deployment: Deployment) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -35,6 +36,18 @@ def test_a_token_is_shown_once_and_opens_what_it_may(scene: Scene, site: Site) -
     made = admin.post("/tokens", {"name": "ci", "scope": "read"}, idempotency_key="k")
     assert made.status == 201, made.text
     text = made.json()["text"]
+    item = {
+        "name": "ci",
+        "prefix": text.split("_")[1],
+        "scope": "read",
+        "created_at": made.json()["created_at"],
+        "created_by": "root",
+        "expires_at": None,
+        "last_used_at": None,
+        "revoked_at": None,
+    }
+    assert made.json() == item | {"text": text}
+    assert item in admin.get("/tokens").json()["items"]
     again = admin.post("/tokens", {"name": "ci", "scope": "read"}, idempotency_key="k")
     assert again.json()["text"] is None
     assert again.headers["idempotency-replayed"] == "true"
@@ -50,6 +63,7 @@ def test_a_token_is_shown_once_and_opens_what_it_may(scene: Scene, site: Site) -
 
     revoked = admin.ask("DELETE", "/tokens/ci")
     assert revoked.json()["revoked_at"] is not None
+    assert revoked.json().keys() == item.keys()
     assert ci.get("/groups").status == 401
     assert admin.ask("DELETE", "/tokens/ci").status == 404
     actions = [one["action"] for one in admin.get("/audit").json()["items"]]
@@ -69,4 +83,7 @@ def test_a_token_has_a_name_a_scope_and_an_end(scene: Scene, site: Site) -> None
     ):
         assert admin.post("/tokens", body).status == 422, body
     short = admin.post("/tokens", {"name": "short", "expires_in_seconds": 60})
-    assert short.json()["expires_at"] is not None
+    assert short.json()["scope"] == "read", "the least, unless more is asked for"
+    end = datetime.fromisoformat(short.json()["expires_at"])
+    assert end - datetime.fromisoformat(short.json()["created_at"]) == timedelta(seconds=60)
+    assert short.json()["created_by"] == "root"

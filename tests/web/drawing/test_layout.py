@@ -10,10 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.web.drawing.layout import Layout, Size, lay_out
-from headway.web.drawing.layout.columns import columns
+from headway.web.drawing.layout.columns import MOST_BENDS, columns
 from headway.web.drawing.layout.layering import MOST_IN_A_ROW, layers, without_cycles
 from headway.web.drawing.layout.ordering import crossings, order
-from headway.web.drawing.layout.packing import shelves
+from headway.web.drawing.layout.packing import components, grid_columns, shelves
+from headway.web.drawing.layout.placing import place
 
 SIZE = Size(100, 40, gap_across=50, gap_down=10)
 Edges = list[tuple[int, int]]
@@ -149,6 +150,99 @@ def test_a_tangle_of_two_columns_is_untangled() -> None:
     assert crossings(made) == 0
 
 
+def test_a_small_graph_is_laid_out_level_with_its_neighbours() -> None:
+    made = lay_out(4, [(0, 1), (1, 2), (0, 2), (3, 2)], SIZE)
+    assert (made.width, made.height) == (400, 100)
+    assert made.corners == [(0, 21.25), (150, 0), (300, 30), (150, 60)]
+    assert made.routes[0, 2] == [(100, 41.25), (150, 50), (250, 50), (300, 50)]
+
+
+def test_parts_and_single_nodes_keep_their_distances() -> None:
+    size = Size(100, 40, gap_across=50, gap_down=10, gap_between=30)
+    made = lay_out(5, [(0, 1), (2, 3)], size)
+    assert made.corners == [(0, 0), (150, 0), (0, 70), (150, 70), (0, 140)]
+    assert (made.width, made.height) == (250, 180)
+    alone = lay_out(3, [], size)
+    assert alone.corners == [(0, 0), (115, 0), (0, 50)]
+    assert (alone.width, alone.height) == (215, 90)
+
+
+def test_the_highest_part_comes_first() -> None:
+    made = lay_out(6, [(0, 1), (2, 3), (2, 4), (2, 5)], SIZE)
+    assert made.corners[3] == (150, 0)
+    assert made.corners[0][1] > made.corners[5][1]
+
+
+def test_more_room_is_kept_where_many_edges_run() -> None:
+    few = lay_out(12, [(one, 6 + one) for one in range(6)] + [(0, 7)], SIZE)
+    many = lay_out(12, [(one, 6 + other) for one in range(6) for other in range(6)], SIZE)
+    assert few.corners[6][0] == 150
+    assert many.corners[6][0] == pytest.approx(100 + 50 * 36 / 30)
+    most = lay_out(20, [(one, 10 + other) for one in range(10) for other in range(10)], SIZE)
+    assert most.corners[10][0] == pytest.approx(100 + 50 * 2.5)
+
+
+def test_an_edge_that_leads_back_is_drawn_from_its_parent_leftwards() -> None:
+    made = lay_out(2, [(0, 1), (1, 0)], SIZE)
+    assert made.routes[0, 1] == [(100, 20), (150, 20)]
+    assert made.routes[1, 0] == [(150, 20), (100, 20)]
+
+
+def test_edges_out_of_one_node_share_their_bends() -> None:
+    made = columns([0, 1, 2, 3, 3], [(0, 1), (1, 2), (2, 3), (2, 4), (0, 3), (0, 4)])
+    assert made.routes[-2:] == [[0, 5, 6, 3], [0, 5, 6, 4]]
+    assert made.columns == [[0], [1, 5], [2, 6], [3, 4]]
+    assert made.after[0] == [1, 5] and made.before[3] == [2, 6]
+
+
+def test_edges_of_many_beginnings_into_one_node_share_their_bends() -> None:
+    made = columns([0, 1, 0, 2], [(0, 3), (2, 3), (1, 3)])
+    assert made.routes == [[0, 4, 3], [2, 4, 3], [1, 3]]
+
+
+def test_the_longest_edges_run_straight_if_there_were_too_many_bends() -> None:
+    count = MOST_BENDS // 2 + 100
+    chain = [(one, one + 1) for one in range(count)]
+    long = [(0, count), (1, count)]
+    made = columns(list(range(count + 1)), [*chain, *long])
+    assert made.routes[-2] == [0, count], "the longest"
+    assert len(made.routes[-1]) == count, "the next one has a bend in every column it passes"
+
+
+def test_families_stay_together_in_their_columns() -> None:
+    made = columns([0, 0, 1, 1, 1], [(1, 2), (0, 3), (1, 4)])
+    assert made.columns == [[0, 1], [3, 2, 4]]
+    assert columns([1, 1, 0, 0], [(3, 0), (2, 1)]).columns == [[2, 3], [1, 0]]
+
+
+def test_places_of_one_column_keep_their_distance_and_bends_need_none() -> None:
+    made = columns([0, 1, 2, 1], [(0, 1), (1, 2), (0, 2), (0, 3)])
+    middles = place(made, 40, 10)
+    assert min(middles) == 0
+    down = sorted((middles[one], one) for one in made.columns[1])
+    for (above, one), (below, other) in pairwise(down):
+        apart = 10 + (20 if one < 4 else 0) + (20 if other < 4 else 0)
+        assert below - above >= apart - 1e-6
+
+
+def test_parts_are_found_in_the_order_of_their_first_nodes() -> None:
+    assert components(6, [(4, 1), (0, 3), (3, 5)]) == [[0, 3, 5], [1, 4], [2]]
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "across"), [(10, 0, 3), (10, 500, 5), (10, 5_000, 10), (1, 0, 1)]
+)
+def test_a_grid_is_as_wide_as_what_is_above_it_or_well_shaped(
+    count: int, width: float, across: int
+) -> None:
+    assert grid_columns(count, (100, 50), width) == across
+
+
+def test_boxes_lie_in_rows_with_a_gap() -> None:
+    assert shelves([], gap=10) == []
+    assert shelves([(100, 50)] * 4, gap=10) == [(0, 0), (110, 0), (0, 60), (110, 60)]
+
+
 def test_a_chain_is_a_straight_line() -> None:
     made = lay_out(*CHAIN, SIZE)
     assert {y for _, y in made.corners} == {0.0}
@@ -160,6 +254,14 @@ def test_many_children_of_one_node_are_folded_into_several_columns() -> None:
     for star in ([(0, leaf) for leaf in range(1, 300)], [(root, 299) for root in range(299)]):
         many = lay_out(300, star, SIZE)
         assert 0.8 < many.width / many.height < 3
+
+
+def test_what_hangs_on_two_nodes_is_not_folded_with_the_rest() -> None:
+    shared, other = MOST_IN_A_ROW + 1, MOST_IN_A_ROW + 2
+    down = layers(other + 1, [*((0, leaf) for leaf in range(1, shared + 1)), (other, shared)])
+    assert set(down[1 : shared + 1]) == {1}
+    up = layers(other + 1, [*((root, 0) for root in range(1, shared + 1)), (shared, other)])
+    assert set(up[1 : shared + 1]) == {0}
 
 
 def test_parts_that_are_not_connected_lie_beside_one_another() -> None:
