@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Barrier
 from typing import Any, TypeVar
 
-from sqlalchemy import Table, select, update
+from sqlalchemy import Table, select, text, update
 
 from headway.domain.declaration import Declaration
 from headway.domain.execution import Execution, ExecutionState, Failure, Outcome
@@ -197,6 +197,16 @@ def change_state(store: Store, external_id: str, **values: Any) -> None:
     with store.writing() as tx:
         chosen = manifest_state.c.manifest_id == key
         tx.connection.execute(update(manifest_state).where(chosen).values(**values))
+
+
+def has_session(store: Store, pid: int) -> bool:
+    """Whether PostgreSQL has a session with this process id.
+
+    Every look is a transaction of its own: within one, the first answer stays.
+    """
+    with store.reading() as tx:
+        found = text("SELECT 1 FROM pg_stat_activity WHERE pid = :pid")
+        return tx.connection.execute(found, {"pid": pid}).first() is not None
 
 
 def rows_of(store: Store, table: Table) -> list[dict[str, Any]]:

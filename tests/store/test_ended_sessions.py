@@ -11,7 +11,7 @@ from headway.domain.execution import ExecutionState, Outcome
 from headway.store import executions, outcomes
 from headway.store.engine import TRANSIENT, Store
 from tests.builders import eventually
-from tests.store.factories import ME, Clock, declare, started
+from tests.store.factories import ME, Clock, declare, has_session, started
 
 SOON = text("SELECT set_config('idle_in_transaction_session_timeout', '50ms', true)")
 
@@ -27,16 +27,11 @@ def test_a_session_that_was_ended_is_an_outage_and_the_next_one_works(store: Sto
     declare(store, "extract")
     one = started(store)
 
-    def is_gone(pid: int) -> bool:
-        with store.reading() as tx:
-            found = text("SELECT 1 FROM pg_stat_activity WHERE pid = :pid")
-            return tx.connection.execute(found, {"pid": pid}).first() is None
-
     def finish_after_a_pause() -> None:
         with store.writing() as tx:
             pid = tx.connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
             tx.connection.execute(SOON)
-            eventually(lambda: is_gone(pid))
+            eventually(lambda: not has_session(store, pid))
             outcomes.finish(tx, ME, {one.id: Outcome(ExecutionState.COMPLETED)})
 
     with pytest.raises(TRANSIENT):

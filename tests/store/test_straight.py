@@ -34,6 +34,7 @@ from headway.store.types import Instant, Listed
 from headway.wakeups import Role
 from tests.builders import eventually
 from tests.statements import sent_statements
+from tests.store.factories import has_session
 
 MOMENT = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 WORDS = ["plain", 'say "hi"', "back\\slash", "100 %", "$1", ""]
@@ -120,8 +121,7 @@ def test_a_session_that_was_ended_is_dropped_with_all_of_its_time(store: Store) 
     def end(pid: int) -> None:
         with other.writing() as tx:
             tx.connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
-            gone = text("SELECT 1 FROM pg_stat_activity WHERE pid = :pid")
-            eventually(lambda: tx.connection.execute(gone, {"pid": pid}).first() is None)
+        eventually(lambda: not has_session(other, pid))
 
     other = store.apart()
     with store.reading() as one, store.reading() as two:

@@ -33,6 +33,7 @@ from headway.store.types import Instant, Listed
 from headway.wakeups import Role
 from tests.builders import Scene, eventually
 from tests.statements import sent_statements
+from tests.store.factories import has_session
 
 pytestmark = pytest.mark.postgresql
 
@@ -159,8 +160,7 @@ def test_a_session_that_was_ended_is_not_used_again(store: Store) -> None:
         other = Store(store.url.render_as_string(hide_password=False))
         with other.writing() as tx:
             tx.connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": row.pid})
-            gone = text("SELECT 1 FROM pg_stat_activity WHERE pid = :pid")
-            eventually(lambda: tx.connection.execute(gone, {"pid": row.pid}).first() is None)
+        eventually(lambda: not has_session(other, row.pid))
         other.close()
         with pytest.raises(OperationalError) as raised:
             line.ask((ONE, {}))
