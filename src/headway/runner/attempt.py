@@ -16,8 +16,8 @@ from headway.workflow import FAILURES, Workflow, from_its_own_frame
 
 
 class Watch(Protocol):
-    """What happens around each step, the handle that may stop the run, what must not be told of
-    it, and what the run asks a person to do once it has completed."""
+    """The parts of one run: its hook around each step, the handle that may stop it, its secrets,
+    and the requests to a person that it leaves once it has completed."""
 
     step: str
     handle: Cancellation

@@ -86,7 +86,7 @@ def listening_engine(url: URL) -> Engine:
 
 
 def sqlite_engine(url: URL, file: DatabaseFile, *, writing: bool, durable: bool) -> Engine:
-    """One connection that writes, or some that only read, as long as *file* is in its place."""
+    """The engine for one writing connection or several reading ones, while *file* is in place."""
     engine = create_engine(
         url,
         poolclass=QueuePool,

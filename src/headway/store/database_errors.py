@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class Opened(Protocol):
-    """What the sentences need of a store: its address, and a look at its schema."""
+    """The part of a store that the sentences need: its address, and a look at its schema."""
 
     @property
     def url(self) -> URL:
@@ -218,7 +218,9 @@ def first_line(error: SQLAlchemyError) -> str:
 
 
 def path_trouble(url: URL) -> str | None:
-    """What keeps this user from the SQLite file at *url*: its rights or its folder's, if anything.
+    """Return why this user cannot open the SQLite file at *url*, by its rights or its folder's.
+
+    None if nothing is known to keep the user from it.
 
     >>> from sqlalchemy import make_url
     >>> path_trouble(make_url("sqlite:////"))

@@ -53,7 +53,7 @@ def create(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[int]:
 
 
 def _possible(tx: Transaction, letters: Sequence[NewDeadLetter]) -> list[NewDeadLetter]:
-    """Those of *letters* whose manifest is declared and has no unresolved dead letter."""
+    """Return the *letters* whose manifest is declared and has no unresolved dead letter."""
     if not letters:
         return []
     waits = exists().where(dead_letter.c.manifest_id == manifest.c.id, AWAITING)

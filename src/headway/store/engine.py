@@ -115,7 +115,7 @@ class Store:
 
     @property
     def lost(self) -> DatabaseLost | None:
-        """What has become of the SQLite file, if it was deleted or replaced under this store."""
+        """The error for a SQLite file that was deleted or replaced under this store, else None."""
         return None if self._file is None else self._file.lost
 
     def on_lost(self, listener: Callable[[DatabaseLost], None]) -> None:

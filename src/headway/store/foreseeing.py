@@ -1,4 +1,4 @@
-"""What the manager's next cycle looks at, read without locks and without writing."""
+"""The manifests of the manager's next cycle, read without locks and without writing."""
 
 from sqlalchemy import ColumnElement, select
 

@@ -23,7 +23,7 @@ NO_STEPS: ColumnElement[str] = literal_column("'[]'")
 
 @dataclass
 class Charge:
-    """What a job may cost that is handed back without end: so many crashes.
+    """The limit for a job that is handed back without end: so many crashes.
 
     ``dead_lettered`` are the last runs of manifests that had no crash left, once they have ended.
 
