@@ -220,3 +220,21 @@ def test_a_trigger_with_an_input_of_its_own_is_not_lost(postgres_url: str) -> No
             queued = select(entries.c.input).where(entries.c.id == entry)
             assert tx.connection.execute(queued).scalar_one() == "21"
         scene.app.runtime.store.close()
+
+
+def test_what_a_rollback_has_deallocated_is_prepared_again(store: Store) -> None:
+    """The driver deallocates all statements of a session with a rollback, if it has some itself."""
+    with store.queueing("manager") as tx:
+        work_queue.enqueue(tx, [NOBODY])
+    with pytest.raises(ZeroDivisionError), store.writing() as tx:
+        for _ in range(8):  # the driver prepares what is sent often
+            tx.connection.execute(text("SELECT 7"))
+        raise ZeroDivisionError
+    with store.writing() as tx:
+        names = tx.connection.execute(text("SELECT name FROM pg_prepared_statements")).all()
+        assert not [name for (name,) in names if name.startswith("headway_")]
+    with store.queueing("manager") as tx:
+        assert len(work_queue.enqueue(tx, [NOBODY])) == 1
+    with store.reading() as tx:
+        found = tx.connection.execute(select(func.count()).select_from(entries))
+        assert found.scalar_one() == 2

@@ -20,6 +20,7 @@ from headway.store.straight import Written, goes_straight, written
 PREPARED = "headway_prepared"
 
 Asked = tuple[Any, Mapping[str, Any]]
+Said = tuple[Written, Mapping[str, Any]]
 
 
 class Line(NamedTuple):
@@ -45,18 +46,28 @@ class Line(NamedTuple):
         What PostgreSQL cannot tell the type of by where it stands is text.
         """
         said = [(written(statement), given) for statement, given in asked]
-        connection = self.connection
-        driver: Any = connection.connection.driver_connection
-        dbapi: Any = connection.dialect.loaded_dbapi
-        prepared: _Prepared = connection.info.setdefault(PREPARED, _Prepared())
+        dbapi: Any = self.connection.dialect.loaded_dbapi
         try:
-            answers = _Exchange(dbapi, driver, prepared).answers(said)
+            try:
+                return self._exchanged(said)
+            except dbapi.errors.InvalidSqlStatementName:
+                # With a rollback the driver may deallocate all statements of its session, these
+                # among them. None of this exchange has happened.
+                return self._exchanged(said)
         except dbapi.Error as error:
-            # What was prepared may be what is wrong: a table that has changed since, say.
-            connection.info[PREPARED] = _Prepared(prepared.count)
             text = "; ".join(one.text for one, _ in said)
-            connection._handle_dbapi_exception(error, text, None, None, None)
-        return answers
+            self.connection._handle_dbapi_exception(error, text, None, None, None)
+
+    def _exchanged(self, said: Sequence[Said]) -> list[Sequence[Any]]:
+        info, dbapi = self.connection.info, self.connection.dialect.loaded_dbapi
+        prepared: _Prepared = info.setdefault(PREPARED, _Prepared())
+        try:
+            driver = self.connection.connection.driver_connection
+            return _Exchange(dbapi, driver, prepared).answers(said)
+        except dbapi.Error:
+            # What was prepared may be what is wrong: a table that has changed since, say.
+            info[PREPARED] = _Prepared(prepared.count)
+            raise
 
 
 @dataclass
@@ -83,7 +94,7 @@ class _Exchange:
         # Of each command on its way, whether it asks for rows: one that prepares does not.
         self._asks: list[bool] = []
 
-    def answers(self, said: Sequence[tuple[Written, Mapping[str, Any]]]) -> list[Sequence[Any]]:
+    def answers(self, said: Sequence[Said]) -> list[Sequence[Any]]:
         """What the database answers to each, once it has committed."""
         self._pgconn.enter_pipeline_mode()
         try:
