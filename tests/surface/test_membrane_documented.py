@@ -12,11 +12,11 @@ from headway.federation import membrane, peers
 from headway.federation.registry import Registry
 from headway.federation.signing import VERSION
 from headway.store import audit, nonces
+from headway.web.connections import HEADER_SECONDS, MOST_CONNECTIONS, MOST_PER_ADDRESS
 from headway.web.membrane import (
     BODY_SECONDS,
     CONNECTION_SECONDS,
     CONNECTIONS,
-    HEADER_SECONDS,
     MOST_AT_ONCE,
 )
 from tests.federation.sites import SECRETS, write_key
@@ -54,7 +54,8 @@ def test_the_limits_are_these() -> None:
         f"{seconds} s each to arrive",
         f"{membrane.LONGEST_READING.total_seconds():g} s, in a transaction that cannot write",
         f"{MOST_RESULTS} artifacts, {membrane.LARGEST_ANSWER // mib} MiB",
-        f"| {MOST_AT_ONCE}, one request each; {CONNECTIONS} are answered at once; ",
+        f"| {MOST_CONNECTIONS}, of one address {MOST_PER_ADDRESS}, one request each; ",
+        f"| {MOST_AT_ONCE} at once, of which {CONNECTIONS} are answered at once; ",
         f"each is over after {CONNECTION_SECONDS:g} s",
         f"{peers.LARGEST_ANSWER // mib} MiB, and `azolla_query_timeout`",
         f"at most {MOST_VALUES} of them",

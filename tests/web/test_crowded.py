@@ -111,10 +111,28 @@ def test_an_address_has_no_more_connections_than_its_share(
             crowd.enter_context(wire).sendall(login)
             wait_until_begun(site)
         with socket.create_connection(("127.0.0.1", site.port), 10, ("127.0.0.8", 0)) as last:
-            with suppress(OSError):
-                last.sendall(HALF + b"\r\n")
+            last.sendall(b"GET /login HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert last.recv(12) == status
+            assert site.get("/healthz").status == 200
     dashboard.stop()
+
+
+def test_probes_are_answered_beside_all_connections_there_may_be(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(connections, "PROBE_CONNECTIONS", 2)
+    login = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    login += b"Content-Type: application/x-www-form-urlencoded\r\n"
+    with ExitStack() as crowd:
+        for number in (2, 3):
+            wire = socket.create_connection(("127.0.0.1", site.port), 10, (f"127.0.0.{number}", 0))
+            crowd.enter_context(wire).sendall(login + b"Expect: 100-continue\r\n\r\n")
+            assert wire.recv(12) == b"HTTP/1.1 100", "its body is awaited now"
+        half_open(crowd, site.port, 5, "127.0.0.4")  # also the reserve makes room
+        for probe in ("/healthz", "/readyz"):
+            assert site.get(probe).status == 200
+        assert site.get("/login").status == 503
 
 
 def wait_until_begun(site: Site) -> None:
@@ -208,6 +226,7 @@ def test_there_is_an_end_to_connections_on_which_requests_are_answered(
                 answer += piece
         return answer
 
+    monkeypatch.setattr(connections, "PROBE_CONNECTIONS", 0)
     with ExitStack() as crowd:
         for number in (2, 3):
             source = (f"127.0.0.{number}", 0)

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,9 +15,10 @@ import pytest
 from headway.federation.registry import RegistryFile
 from headway.observe import Event, Observer
 from headway.store.engine import Store
-from headway.web import membrane
+from headway.web import connections, membrane
 from headway.web.membrane import MembraneApp, MembraneServer
 from tests.federation.sites import PING_PATH, asking, opened, write_registry
+from tests.web.test_crowded import half_open
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_a_body_that_does_not_come_is_given_up(
 def test_a_head_that_does_not_come_is_not_waited_for(
     app: MembraneApp, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(membrane, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
     server = MembraneServer(app)
     started = time.monotonic()
     try:
@@ -136,6 +138,48 @@ def test_a_head_that_does_not_come_is_not_waited_for(
     finally:
         server.stop()
     assert time.monotonic() - started < 4
+
+
+def test_half_open_connections_keep_no_peer_out(app: MembraneApp) -> None:
+    server = MembraneServer(app)
+    port = urlsplit(server.address).port or 0
+    with ExitStack() as crowd:
+        for number in range(2, 8):
+            half_open(crowd, port, 50, f"127.0.0.{number}")
+        answer = said(server, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    server.stop()
+    assert answer.startswith(b"HTTP/1.1 403") and answer.endswith(b'{"code":"DENIED"}')
+
+
+def test_more_requests_at_once_than_the_limit_are_told_to_come_back(
+    app: MembraneApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membrane, "MOST_AT_ONCE", 1)
+    server = MembraneServer(app)
+    port = urlsplit(server.address).port or 0
+    waiting = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), 10) as first:
+        first.sendall(waiting)
+        assert first.recv(100).startswith(b"HTTP/1.1 100"), "its body is awaited now"
+        answer = said(server, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 503")
+        first.sendall(b"x" * 9)
+        assert first.recv(100).startswith(b"HTTP/1.1 403")
+    server.stop()
+
+
+def test_a_request_with_two_lengths_is_refused(app: MembraneApp) -> None:
+    server = MembraneServer(app)
+    try:
+        answer = said(
+            server,
+            b"POST /azolla/v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        )
+    finally:
+        server.stop()
+    assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b'{"code":"DENIED"}')
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_an_upgrade_is_refused(app: MembraneApp) -> None:

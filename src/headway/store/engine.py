@@ -17,7 +17,13 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from headway.errors import DatabaseLost, DatabaseOutage, DatabaseUnavailable, SchemaError
+from headway.errors import (
+    DatabaseLost,
+    DatabaseOutage,
+    DatabaseUnavailable,
+    SchemaError,
+    SchemaMissing,
+)
 from headway.store.bells import ring
 from headway.store.connecting import listening_engine, postgresql_engine, sqlite_engine
 from headway.store.database_errors import cannot_open, in_words, note_own_errors, worded
@@ -337,4 +343,6 @@ def _try_lock(
         if waited_in_vain(error):
             return None
         raise
+    if tried.taken is None:  # the lock's key is made from the schema, and there is none
+        raise SchemaMissing
     return tried.now if tried.taken else None

@@ -32,7 +32,8 @@ from headway.store.types import Instant, Listed
 CLOCK: ColumnElement[datetime] = literal_column("clock_timestamp()", Instant)
 
 # One channel per schema: two headways in one database do not wake each other.
-CHANNEL = "'headway_' || current_schema()::regnamespace::oid"
+# Where the search path names no schema that exists, the next statement says what is missing.
+CHANNEL = "'headway_' || coalesce(current_schema()::regnamespace::oid::text, '')"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Limits of the dashboard's server: connections, connections of one address, requests at once.
+"""Limits of an HTTP server: connections, connections of one address, requests at once.
 
-Called by ``serving``. Without them 128 connections on which nothing is sent would keep everything
-else out, probes included: uvicorn's own limit counts every open connection.
+Called by ``serving`` and ``membrane``. Without them 128 connections on which nothing is sent would
+keep everything else out, probes included: uvicorn's own limit counts every open connection.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +14,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MOST_CONNECTIONS = 256
 MOST_PER_ADDRESS = 64
 MOST_AT_ONCE = 128
+# Beside these limits, for probes alone.
+PROBE_CONNECTIONS = 16
 PROBES_AT_ONCE = 16
 HEADER_SECONDS = 5.0
 UNREAD_SECONDS = 30.0
@@ -34,6 +36,7 @@ class Connections:
     def __init__(self, is_proxy: Callable[[str], bool] = lambda address: False) -> None:
         self._is_proxy = is_proxy
         self._open: dict[PatientProtocol, str] = {}
+        self._reserve: dict[PatientProtocol, None] = {}  # in the order of their arrival
 
     def admit(self, address: str, connection: "PatientProtocol") -> bool:
         """Return whether *connection* may stay; the oldest one without a request makes room."""
@@ -46,12 +49,20 @@ class Connections:
             self._open[connection] = address
         return admitted
 
+    def admit_to_the_reserve(self, connection: "PatientProtocol") -> bool:
+        """Return whether *connection* may stay for probes, though there are too many."""
+        admitted = len(self._reserve) < PROBE_CONNECTIONS or _close_waiting(self._reserve)
+        if admitted:
+            self._reserve[connection] = None
+        return admitted
+
     def forget(self, connection: "PatientProtocol") -> None:
         """Count *connection* no more."""
         self._open.pop(connection, None)
+        self._reserve.pop(connection, None)
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._open) + len(self._reserve)
 
 
 def _close_waiting(connections: "Iterable[PatientProtocol]") -> bool:
@@ -73,6 +84,9 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         if self.limits.admit(address, self):
+            self._expect_request()
+        elif self.limits.admit_to_the_reserve(self):
+            self.app = OnlyProbes(self.app)
             self._expect_request()
         else:
             transport.write(TOO_MANY)
@@ -114,28 +128,44 @@ class PatientProtocol(H11Protocol):
             self.drop()
 
 
-def patient(limits: Connections) -> type[H11Protocol]:
+def patient(
+    limits: Connections, protocol: type[PatientProtocol] = PatientProtocol
+) -> type[H11Protocol]:
     """Return the protocol of one server, which shares *limits* among its connections.
 
     >>> patient(Connections()).__name__
     'LimitedProtocol'
     """
-    return type("LimitedProtocol", (PatientProtocol,), {"limits": limits})
+    return type("LimitedProtocol", (protocol,), {"limits": limits})
 
 
-class BoundedRequests:
-    """Answers 503 while MOST_AT_ONCE requests are in progress; probes have a reserve beside them.
+class OnlyProbes:
+    """Answers 503 to everything but probes: the application of a connection too many.
 
-    >>> BoundedRequests(app)  # doctest: +SKIP
+    >>> OnlyProbes(app)  # doctest: +SKIP
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self._app if _is_probe(scope) else _busy)(scope, receive, send)
+
+
+class BoundedRequests:
+    """Answers 503 while *most* requests are in progress; probes have a reserve beside them.
+
+    >>> BoundedRequests(app)  # doctest: +SKIP
+    """
+
+    def __init__(self, app: ASGIApp, most: int | None = None) -> None:
+        self._app = app
+        self._most = most
         self._running = 0
         self._probing = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] in PROBES:
+        if _is_probe(scope):
             if self._probing >= PROBES_AT_ONCE:
                 await _busy(scope, receive, send)
                 return
@@ -144,7 +174,7 @@ class BoundedRequests:
                 await self._app(scope, receive, send)
             finally:
                 self._probing -= 1
-        elif self._running >= MOST_AT_ONCE:
+        elif self._running >= (MOST_AT_ONCE if self._most is None else self._most):
             await _busy(scope, receive, send)
         else:
             self._running += 1
@@ -152,6 +182,19 @@ class BoundedRequests:
                 await self._app(scope, receive, send)
             finally:
                 self._running -= 1
+
+
+def _is_probe(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["path"] in PROBES
+
+
+def has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a head announces its body twice, so that servers may read it differently.
+
+    >>> has_two_lengths([(b"content-length", b"4"), (b"transfer-encoding", b"chunked")])
+    True
+    """
+    return {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}
 
 
 async def _busy(scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,6 +6,7 @@ The membrane itself decides everything else.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,18 +14,24 @@ from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headway.federation.membrane import LARGEST_REQUEST, Answer, Code, Membrane
 from headway.federation.registry import RegistryFile
 from headway.observe import Observer
 from headway.store.engine import Store
+from headway.web.connections import (
+    BoundedRequests,
+    Connections,
+    PatientProtocol,
+    has_two_lengths,
+    patient,
+)
 from headway.web.server_thread import ServerThread, address_of, listen_on
 
 CONNECTIONS = 5
 MOST_AT_ONCE = 64
-HEADER_SECONDS = 5.0
 BODY_SECONDS = 5.0
+BAD_REQUEST = 400
 CONNECTION_SECONDS = 60.0
 STOP_SECONDS = 5
 DRAINED = 1024 * 1024
@@ -43,17 +50,24 @@ class MembraneApp:
         self._limiter = CapacityLimiter(CONNECTIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        if has_two_lengths(scope["headers"]):
+            answer: Answer | None = replace(Answer.saying(Code.DENIED), status=BAD_REQUEST)
+        else:
+            answer = await self._answered(Request(scope, receive))
+        if answer is not None:
+            await _response(answer)(scope, receive, send)
+
+    async def _answered(self, request: Request) -> Answer | None:
+        """Return the answer, or None if the peer has gone before its body was read."""
+        scope = request.scope
         try:
             body = await _body(request)
         except ClientDisconnect:
-            return
+            return None
         except TimeoutError:
-            answer = Answer.saying(Code.DENIED)
-        else:
-            work = partial(self._answer, request.method, _path(scope), _headers(scope), body)
-            answer = await to_thread.run_sync(work, limiter=self._limiter)
-        await _response(answer)(scope, receive, send)
+            return Answer.saying(Code.DENIED)
+        work = partial(self._answer, request.method, _path(scope), _headers(scope), body)
+        return await to_thread.run_sync(work, limiter=self._limiter)
 
     def _answer(
         self, method: str, path: str, headers: list[tuple[str, str]], body: bytes
@@ -97,17 +111,12 @@ def _response(answer: Answer) -> Response:
     return Response(answer.body, answer.status, answer.headers | beside)
 
 
-class _Impatient(H11Protocol):
-    """Closes a connection on which no request has begun in time, or no answer was read."""
+class _Impatient(PatientProtocol):
+    """Ends every connection after a while, even if its answer is being read slowly."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(HEADER_SECONDS, self._close_if_silent)
         self.loop.call_later(CONNECTION_SECONDS, transport.abort)
-
-    def _close_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
 
 
 class MembraneServer:
@@ -128,7 +137,13 @@ class MembraneServer:
         listener = listen_on(host, port)
         self.address = address_of(host, listener)
         self._server = ServerThread(
-            app, listener, "headway-membrane", _Impatient, MOST_AT_ONCE, STOP_SECONDS, on_end
+            BoundedRequests(app, MOST_AT_ONCE),
+            listener,
+            "headway-membrane",
+            patient(Connections(), _Impatient),
+            None,
+            STOP_SECONDS,
+            on_end,
         )
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from headway.web.answering import sign_in_page
+from headway.web.connections import has_two_lengths
 from headway.web.context import IDENTITY
 from headway.web.failures import Forbidden, TooMany, Unauthenticated
 from headway.web.paths import keep_encoded_slashes, route_path
@@ -57,7 +58,7 @@ class KnownHosts:
         hosts = [value.decode("latin-1") for name, value in heads if name == b"host"]
         if len(hosts) != 1 or not self._access.hosts.know(hosts[0]):
             return HTTPStatus.BAD_REQUEST, UNKNOWN_HOST
-        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in heads}:
+        if has_two_lengths(heads):
             return HTTPStatus.BAD_REQUEST, "send Content-Length or Transfer-Encoding, not both"
         if not scope["path"].startswith("/"):
             return HTTPStatus.BAD_REQUEST, "the path does not begin with a slash"
