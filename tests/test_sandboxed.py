@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +19,9 @@ from headway.errors import DatabaseUnavailable, ManifestNotFound
 from headway.history import History
 from headway.store.migrate import migrate
 from headway.testing import Sandbox
+from tests import sandboxed_app
 from tests.databases import database_url, postgres_url, sqlite_url
+from tests.pgbouncer import create_schema, drop_schema
 from tests.store.factories import everything
 
 __all__ = ["database_url", "postgres_url", "sqlite_url"]
@@ -80,6 +83,51 @@ def test_jobs_that_call_the_application_call_the_sandbox(hw: Headway) -> None:
         assert len(box.executions("by-hand")) == 1
         assert [one.workflow for one in box.executions()].count("work") == 3
     assert everything(hw.runtime.store) == before
+
+
+@pytest.fixture(params=["throw-away file", "postgresql"])
+def empty_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """A database of the sandbox's own: none is named, or an empty schema."""
+    if request.param != "postgresql":
+        yield None
+        return
+    database, name = request.getfixturevalue("postgres_database"), f"test_{os.urandom(6).hex()}"
+    yield create_schema(database, name).replace("postgresql:", "postgresql+psycopg:")
+    drop_schema(database, name)
+
+
+def test_isolated_jobs_that_call_the_application_call_the_sandbox(empty_url: str | None) -> None:
+    with Sandbox(sandboxed_app.hw, database_url=empty_url) as box:
+        box.advance(hours=1)
+        sandboxed_app.hw.trigger("calling")
+        box.run_until_idle()
+        assert box.last("calling").failure is None
+        assert box.last("by-hand").started_at == box.now
+        assert [one.workflow for one in box.executions()].count("work") == 2
+        [noted] = box.history.audit.page().items
+        assert (noted.actor, noted.subject) == ("alice", "by-hand")
+
+
+def test_what_was_taken_from_the_application_before_acts_on_the_sandbox(hw: Headway) -> None:
+    alice, runtime, azolla, tokens = hw.operator("alice"), hw.runtime, hw.azolla, hw.tokens
+    letters, before = hw.dead_letters, everything(hw.runtime.store)
+    with Sandbox(hw) as box:
+        alice.trigger("by-hand")
+        runtime.enqueue("work")
+        runtime.enqueue_many("work", [None])
+        azolla.capture("orders look too low")
+        tokens.create("ci", created_by="alice")
+        assert letters.awaiting() == []
+        assert len(box.queued()) == 3
+        assert len(hw.azolla.captures()) == len(hw.tokens.all()) == 1
+        engine = create_engine(box.store.url)
+        with engine.begin() as connection:
+            runtime.trigger("by-hand", connection=connection)
+        engine.dispose()
+        assert len(box.queued()) == 4
+    assert everything(runtime.store) == before
+    alice.trigger("by-hand")
+    assert everything(runtime.store) != before
 
 
 def test_afterwards_the_application_is_itself_again_also_after_an_error(hw: Headway) -> None:

@@ -8,7 +8,7 @@ sends to other task servers runs here at once.
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Self
 from headway.definition.app import Headway, refuse_replaced, replaced
 from headway.definition.explaining import Explaining
 from headway.definition.registry import Reference
-from headway.definition.replacing import Replacement
+from headway.definition.replacing import Replacement, SandboxAddress, SandboxStore
 from headway.definition.runtime import Runtime
 from headway.dispatcher.cycle import DispatchResult, JobDispatcher
 from headway.domain.admission import Verdict
@@ -27,17 +27,16 @@ from headway.domain.gates import Why
 from headway.domain.text import shown
 from headway.domain.virtual_clock import MONDAY, VirtualClock, aware
 from headway.domain.work_queue import WorkQueueEntry
-from headway.errors import HeadwayError, ManifestNotFound
+from headway.errors import HeadwayError, ManifestNotFound, StepFailed
 from headway.history import History, ManifestOverview, QueuedEntry
 from headway.manager.cycle import ManagerResult, ManifestManager
 from headway.runner.job_runner import JobRunner
 from headway.servers.inline import InlineServer
 from headway.servers.local import LocalServer
 from headway.store import declarations, delays, triggers, wakes
+from headway.store.database_errors import explained
 from headway.store.engine import Store
-from headway.store.joining import check_same_database
 from headway.store.migrate import current_version, migrate
-from headway.store.transaction import Transaction
 
 __all__ = ["NeverIdle", "Sandbox", "VirtualClock"]
 
@@ -74,11 +73,11 @@ class Sandbox:
     ...     len(box.executions("extract-users"))
     25
 
-    Inside the block the application is the sandbox, in every thread and in the jobs that run: what
-    ``hw.trigger``, ``hw.enqueue``, ``hw.operator("alice")`` and all others write and read is in the
-    sandbox. Its settings apply; its database and ``HEADWAY_DATABASE_URL`` are not touched. An
-    application can be in one sandbox at a time. Only isolated workflows run in processes of their
-    own, where the application is not in the sandbox.
+    Inside the block the application is the sandbox, in every thread and in the jobs that run,
+    isolated ones included: what ``hw.trigger``, ``hw.enqueue``, ``hw.operator("alice")`` and all
+    others write and read is in the sandbox. So is what an operator or ``hw.runtime`` does that was
+    taken before the block. Its settings apply; its database and ``HEADWAY_DATABASE_URL`` are not
+    touched. An application can be in one sandbox at a time.
 
     A *database_url* of your own must lead to an empty database; what is written there stays.
     Jobs take no virtual time, and nothing is deleted by retention.
@@ -109,9 +108,11 @@ class Sandbox:
             store = self._open_store(self._database_url or throw_away)
             closing.callback(store.close)
             self._prepare(store)
-            actors = _Actors(self.app, store)
-            closing.callback(actors.runner.close)
             address = store.url.render_as_string(hide_password=False)
+            actors = _Actors(
+                self.app, store, lambda: SandboxAddress(self.app.name, address, self.now)
+            )
+            closing.callback(actors.runner.close)
             replacement = Replacement(
                 actors.runtime, actors.explaining, lambda: self._open_store(address)
             )
@@ -120,7 +121,7 @@ class Sandbox:
         return self
 
     def _open_store(self, address: str) -> Store:
-        return _SandboxStore(address, clock=self.clock, durable=False)
+        return SandboxStore(address, self.clock)
 
     def __exit__(self, *failure: object) -> None:
         self._actors = None
@@ -173,6 +174,14 @@ class Sandbox:
         """
         actors = self._open
         _refuse_running_loop()
+        try:
+            self._run_until_idle(actors)
+        except StepFailed as failed:  # of a cycle: the step is not what a test is about
+            if (told := explained(actors.store, failed)) is not None:
+                raise told from failed
+            raise
+
+    def _run_until_idle(self, actors: "_Actors") -> None:
         runs: Counter[str] = Counter()
         while True:
             managed = actors.manager.run_once()
@@ -284,20 +293,10 @@ class Sandbox:
                 raise ManifestNotFound(external_id)
 
 
-class _SandboxStore(Store):
-    """The database of a sandbox, which a caller's connection must lead to as well."""
-
-    def joining(self, connection: Any) -> Transaction:
-        """The caller's transaction; refused if it is one on another database, such as the
-        application's own."""
-        check_same_database(self.url, connection)
-        return super().joining(connection)
-
-
 class _Actors:
     """What there is while a sandbox is open."""
 
-    def __init__(self, app: Headway, store: Store) -> None:
+    def __init__(self, app: Headway, store: Store, address: Callable[[], SandboxAddress]) -> None:
         settings, observer, registry = app.settings, app.observer, app.registry
         self.declared = {one.external_id for one in app.declaration().manifests}
         self.newest_known = 0
@@ -305,7 +304,7 @@ class _Actors:
         most = settings.max_queued_per_group
         self.runtime = Runtime(app.name, registry, store, most_queued=most)
         self.manager = ManifestManager(store, settings, observer)
-        self.runner = JobRunner(store, registry, observer, OWNER, settings)
+        self.runner = JobRunner(store, registry, observer, OWNER, settings, sandbox=address)
         servers = app.task_servers.all_handed_to(InlineServer(self.runner.run_one))
         local = LocalServer(lambda: None)
         self.explaining = Explaining(store, settings, servers, to_own_workers=False)

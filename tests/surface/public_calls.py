@@ -251,7 +251,7 @@ DECLARING = {"schedule", "schedule_once", "schedule_many", "declaration", "workf
 WITHOUT_DATABASE = {
     *(f"hw.{name}" for name in DECLARING),
     *("hw.builds_manifests", "hw.operator"),
-    *("hw.runtime.name_of", "hw.runtime.within"),
+    *("hw.runtime.name_of", "hw.runtime.within", "hw.runtime.store"),
     *("Sandbox.now", "Sandbox.history", "Sandbox.runtime", "Sandbox.store"),
     *(f"Run.{name}" for name in ("attempt", "fencing_token", "idempotency_key")),
     *("Run.manifest", "Run.scheduled_for"),

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,16 +17,24 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy import Engine, create_engine, make_url, text
 
 from headway import Headway, HeadwayError, Run
+from headway.applying import apply_declarations
 from headway.domain.manifest import Group
-from headway.errors import DatabaseUnavailable, SchemaError, SchemaMissing, SettingsError
+from headway.errors import (
+    DatabaseLost,
+    DatabaseUnavailable,
+    SchemaError,
+    SchemaMissing,
+    SettingsError,
+)
 from headway.store import connecting, taking_turns
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.urls import parse_url
 from headway.testing import Sandbox
+from tests.builders import eventually
 from tests.databases import database_url, postgres_url, sqlite_url
 from tests.pgbouncer import create_schema, drop_schema, with_setting
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, become_standby, promote
 from tests.runtime_verbs import HOURLY, VERBS, Verb
 from tests.surface.public_calls import (
     CALLS,
@@ -42,6 +50,8 @@ from tests.surface.public_calls import (
 )
 
 __all__ = ["database_url", "postgres_url", "sqlite_url"]
+
+Trouble = Callable[[str], AbstractContextManager[None]]
 
 TABLE = "CREATE TABLE fence (name TEXT PRIMARY KEY, token BIGINT NOT NULL)"
 
@@ -100,6 +110,17 @@ WRITING = {
 }
 
 
+# These as well where the manifest "extract" is in the database.
+CHANGING = {
+    *(
+        f"{own}.{verb}"
+        for own in ("hw", "hw.runtime", "alice")
+        for verb in ("trigger", "trigger_group", "enable", "disable", "set_group", "unschedule")
+    ),
+    *("alice.together", "alice.once", "hw.runtime.schedule_dependent"),
+}
+
+
 def assert_only_own_errors(hw: Headway, refused: Collection[str] = frozenset(CALLS)) -> None:
     """For every call of an application; those *refused* are so for the state of the database."""
 
@@ -110,7 +131,7 @@ def assert_only_own_errors(hw: Headway, refused: Collection[str] = frozenset(CAL
     with suppress(HeadwayError):  # then there is nothing to build readers on
         stores.append(hw.open_store())
     try:
-        calls = CALLS if stores else dict(_without_readers())
+        calls = CALLS if stores else CALLS_WITHOUT_READERS
         ends = unaware({name: calls[name] for name in calls if name in refused}, on)
         assert ends == {}
         assert raw_errors(calls, on) == {}
@@ -119,8 +140,9 @@ def assert_only_own_errors(hw: Headway, refused: Collection[str] = frozenset(CAL
             store.close()
 
 
-def _without_readers() -> Iterator[tuple[str, Call]]:
-    return ((name, call) for name, call in CALLS.items() if not name.startswith("history."))
+CALLS_WITHOUT_READERS = {
+    name: call for name, call in CALLS.items() if not name.startswith("history.")
+}
 
 
 @contextmanager
@@ -179,6 +201,7 @@ def test_every_public_function_is_listed() -> None:
     assert handed_out <= set(OBJECTS)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_missing_database(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if kind == "sqlite":
@@ -189,6 +212,7 @@ def test_a_missing_database(kind: str, tmp_path: Path, request: pytest.FixtureRe
     assert_only_own_errors(app(gone))
 
 
+@pytest.mark.gate
 def test_an_unmigrated_database(empty_url: str) -> None:
     hw = app(empty_url)
     with pytest.raises(SchemaMissing, match="headway db migrate") as raised:
@@ -198,6 +222,7 @@ def test_an_unmigrated_database(empty_url: str) -> None:
     hw.runtime.store.close()
 
 
+@pytest.mark.gate
 @pytest.mark.usefixtures("impatient")
 def test_a_locked_database(database_url: str) -> None:
     with opened(soon_refused(database_url)) as hw, locked(database_url):
@@ -207,17 +232,32 @@ def test_a_locked_database(database_url: str) -> None:
         assert_only_own_errors(hw, WRITING)
 
 
+@pytest.mark.gate
 def test_a_read_only_postgresql(postgres_url: str) -> None:
+    apply(postgres_url)
     read_only = with_setting(postgres_url, "default_transaction_read_only", "on")
+    engine = create_engine(parse_url(read_only))
     with opened(read_only) as hw:
         with pytest.raises(DatabaseUnavailable, match="read-only transaction"):
             hw.enqueue("work")
-        assert_only_own_errors(hw, WRITING)
+        assert_only_own_errors(hw, WRITING | CHANGING)
+        assert joined_errors(hw, engine) == {}
+    engine.dispose()
+
+
+def apply(url: str) -> None:
+    """Write what the application declares, and the table of `fence`."""
+    hw = app(url)
+    with closing(hw.open_store()) as store:
+        apply_declarations(hw, store)
+        with store.writing() as tx:
+            tx.connection.execute(text(TABLE))
 
 
 def test_a_read_only_sqlite_file(migrated_file: Path) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         file = shutil.copy(migrated_file, folder)
+        apply(f"sqlite:///{file}")
         os.chmod(file, 0o444)
         os.chmod(folder, 0o555)
         hw = app(f"sqlite:///{file}")
@@ -225,6 +265,9 @@ def test_a_read_only_sqlite_file(migrated_file: Path) -> None:
             with pytest.raises(DatabaseUnavailable, match=r"cannot open sqlite:///.*headway.db: "):
                 hw.enqueue("work")
             assert_only_own_errors(hw)
+            engine = create_engine(f"sqlite:///{file}")
+            assert joined_errors(hw, engine) == {}
+            engine.dispose()
         os.chmod(folder, 0o755)
 
 
@@ -248,9 +291,41 @@ def test_a_postgresql_that_stops_under_open_connections(own_server: PostgresServ
             hw.trigger("extract")
         assert_only_own_errors(hw)
         assert raw_errors(joining(hw), lambda _: connection) == {}
-        own_server.start()
+        with starting(own_server):
+            with pytest.raises(DatabaseUnavailable, match="the database system is"):
+                hw.trigger("extract")
+            assert_only_own_errors(hw)
         connection.invalidate()
+        # On connections that ended with the server, and then on new ones.
+        assert raw_errors(CALLS_WITHOUT_READERS, lambda name: object_of(name, hw)) == {}
+        assert hw.enqueue("work") > 0
     engine.dispose()
+
+
+def _refusal(server: PostgresServer) -> str:
+    try:
+        psycopg.connect(server.url()).close()
+    except psycopg.OperationalError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def starting(server: PostgresServer) -> Iterator[None]:
+    """A server that refuses connections because it is starting, and then one that answers."""
+    standby = server.directory / "data" / "standby.signal"
+    standby.touch(mode=0o666)
+    settings = server.directory / "data" / "postgresql.auto.conf"
+    before = settings.read_text()
+    settings.write_text(before + "hot_standby = off\n")
+    options = f"-c listen_addresses= -c unix_socket_directories={server.directory}"
+    server.run("pg_ctl", "start", "-W", "-l", str(server.directory / "log"), "-o", options)
+    eventually(lambda: "the database system is" in _refusal(server))
+    yield
+    server.stop("immediate")
+    standby.unlink()
+    settings.write_text(before)
+    server.start(durable=True)
 
 
 def joining(hw: Headway) -> dict[str, Call]:
@@ -319,26 +394,122 @@ def test_the_callers_own_error_passes_unchanged(database_url: str) -> None:
     other.dispose()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_sandbox_and_a_run_whose_database_is_locked(empty_url: str) -> None:
-    hw, found = app(empty_url), dict[str, str]()
+@contextmanager
+def without_tables(url: str) -> Iterator[None]:
+    """Every table has another name for a while; on PostgreSQL their schema has."""
+    if url.startswith("postgresql"):
+        schema = url.rpartition("%3D")[2]
+        with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as other:
+            other.execute(f"ALTER SCHEMA {schema} RENAME TO {schema}_gone")
+            yield
+            other.execute(f"ALTER SCHEMA {schema}_gone RENAME TO {schema}")
+        return
+    with closing(sqlite3.connect(str(parse_url(url).database), isolation_level=None)) as other:
+        other.execute("PRAGMA legacy_alter_table = ON")  # views do not follow
+        names = [
+            name
+            for (name,) in other.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            if not name.startswith("sqlite_")
+        ]
+        for name in names:
+            other.execute(f"ALTER TABLE {name} RENAME TO gone_{name}")
+        yield
+        for name in names:
+            other.execute(f"ALTER TABLE gone_{name} RENAME TO {name}")
+
+
+def with_a_job(url: str, in_trouble: Trouble, found: dict[str, str]) -> Headway:
+    """An application with a job in which the database gets into trouble for a while; *found*
+    takes what its calls raise that is no error of headway's."""
+    hw = app(url)
 
     @hw.workflow
-    def locking(run: Run) -> None:
-        with locked(empty_url):
+    def suffering(run: Run) -> None:
+        with in_trouble(url):
             found.update(raw_errors(IN_A_RUN, lambda _: run))
+            found.update(unaware({name: IN_A_RUN[name] for name in ASKING}, lambda _: run))
 
     @hw.workflow
     def sleeping() -> None: ...
 
-    hw.schedule("locking", "locking").include("sleeping", "asleep", dormant=True)
+    hw.schedule("suffering", "suffering").include("sleeping", "asleep", dormant=True)
+    return hw
+
+
+# What waits for its turn in a locked SQLite file, and what reads it, is not refused.
+ASKING = ("Run.activate", "Run.activate_many")
+TURNING = {f"Sandbox.{verb}" for verb in ("run_until_idle", "advance", "advance_to", "enqueue")}
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("in_trouble", [locked, without_tables])
+def test_a_sandbox_and_a_run_in_trouble(empty_url: str, in_trouble: Trouble) -> None:
+    found = dict[str, str]()
+    hw = with_a_job(empty_url, in_trouble, found)
     with Sandbox(hw, database_url=soon_refused(empty_url)) as box:
-        box.runtime.trigger("locking")
+        box.runtime.trigger("suffering")
         box.run_until_idle()
-        assert box.last("locking").failure is None
+        assert box.last("suffering").failure is None
         assert found == {}
-        with locked(empty_url):
+        with in_trouble(empty_url):
+            reading = empty_url.startswith("sqlite") and in_trouble is locked
+            asking = {name: SANDBOXED[name] for name in (TURNING if reading else SANDBOXED)}
+            assert unaware(asking, lambda _: box) == {}
             assert raw_errors(SANDBOXED, lambda _: box) == {}
+
+
+@pytest.mark.full
+def test_a_sandbox_and_a_run_whose_server_stops_or_lets_nobody_write(
+    own_server: PostgresServer,
+) -> None:
+    found = dict[str, str]()
+
+    @contextmanager
+    def stopped(_: str) -> Iterator[None]:
+        own_server.stop("immediate")
+        yield
+        own_server.start(durable=True)
+
+    @contextmanager
+    def standing_by() -> Iterator[None]:
+        own_server.stop()
+        become_standby(own_server)
+        yield
+        promote(own_server)
+
+    url = own_server.url()
+    hw = with_a_job(url, stopped, found)
+    with Sandbox(hw, database_url=url) as box:
+        box.runtime.trigger("suffering")
+        box.run_until_idle()
+        assert box.last("suffering").failure is None
+        assert found == {}
+        with standing_by():
+            assert raw_errors(SANDBOXED, lambda _: box) == {}  # on connections that have ended
+            turning = {name: SANDBOXED[name] for name in TURNING}
+            assert unaware(turning, lambda _: box) == {}
+            assert raw_errors(SANDBOXED, lambda _: box) == {}
+        with stopped(url):
+            assert unaware(SANDBOXED, lambda _: box) == {}
+            assert raw_errors(SANDBOXED, lambda _: box) == {}
+
+
+def test_a_sandbox_and_a_run_whose_file_is_deleted(tmp_path: Path) -> None:
+    file, found = tmp_path / "sandbox.db", dict[str, str]()
+
+    @contextmanager
+    def deleted(_: str) -> Iterator[None]:
+        file.unlink()
+        yield
+
+    hw = with_a_job(f"sqlite:///{file}", deleted, found)
+    with Sandbox(hw, database_url=f"sqlite:///{file}") as box:
+        box.runtime.trigger("suffering")
+        with pytest.raises(DatabaseLost):  # the end of the run cannot be recorded any more
+            box.run_until_idle()
+        assert found == {}
+        assert unaware(SANDBOXED, lambda _: box) == {}
+        assert raw_errors(SANDBOXED, lambda _: box) == {}
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:secret@127.0.0.1:1/x", "sqlite:////"])

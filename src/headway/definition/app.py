@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar, Unpack
 
 from headway.config import Settings, unknown_variables
@@ -19,7 +19,7 @@ from headway.definition.operators import Operators
 from headway.definition.options import ScheduleOptions
 from headway.definition.queueing import Queueing
 from headway.definition.registry import Reference
-from headway.definition.replacing import Replacement, SandboxedAlready
+from headway.definition.replacing import Replacement, SandboxedAlready, open_of_a_sandbox
 from headway.definition.runtime import NOT_GIVEN, Runtime
 from headway.definition.task_servers import TaskServers
 from headway.definition.workflows import excluded_by_name
@@ -30,6 +30,7 @@ from headway.observe import Observer
 from headway.store.engine import Clock, Store
 from headway.store.urls import DEFAULT_DATABASE_URL as DEFAULT_DATABASE_URL
 from headway.store.urls import anchored
+from headway.store.within import Redirectable
 
 logger = logging.getLogger("headway")
 
@@ -62,6 +63,7 @@ class Headway(Operators, Queueing):
         self.task_servers = TaskServers(self.registry)
         self._collection = Collection()
         self.registry.declared = self._collection
+        self._database: Redirectable | None = None
         self._runtime: Runtime | None = None
         self._opened_by: int | None = None
         self._opening = threading.Lock()
@@ -158,8 +160,8 @@ class Headway(Operators, Queueing):
             if self._runtime is None or self._opened_by != os.getpid():
                 # Connections do not survive a fork: two processes would talk on one.
                 most = self.settings.max_queued_per_group
-                store = self.open_store()
-                self._runtime = Runtime(self.name, self.registry, store, most_queued=most)
+                self._database = Redirectable(self.open_store())
+                self._runtime = Runtime(self.name, self.registry, self._database, most_queued=most)
                 self._opened_by = os.getpid()
         return self._runtime
 
@@ -257,6 +259,8 @@ class Headway(Operators, Queueing):
         """
         if clock is None and (replacement := self._replacement) is not None:
             return replacement.open_store()
+        if clock is None and (store := open_of_a_sandbox(self.name)) is not None:
+            return store
         return Store(self.database_url, clock=clock)
 
     @property
@@ -281,10 +285,11 @@ def replaced(app: Headway, replacement: Replacement) -> Iterator[None]:
     >>> with replaced(hw, replacement):  # doctest: +SKIP
     ...     hw.trigger("extract-users")
     """
-    with app._opening:
-        refuse_replaced(app)
-        app._replacement = replacement
-    try:
+    with ExitStack() as closing:
+        with app._opening:
+            refuse_replaced(app)
+            app._replacement = replacement
+            closing.callback(setattr, app, "_replacement", None)
+            if app._database is not None:  # what was taken from the application before follows
+                closing.enter_context(app._database.redirected(replacement.runtime.store))
         yield
-    finally:
-        app._replacement = None

@@ -39,7 +39,7 @@ from headway.store.database_errors import worded_for_callers
 from headway.store.engine import Store
 from headway.store.notifications import EVERYBODY, notify_at_commit
 from headway.store.transaction import Transaction
-from headway.store.within import Transactions, Within
+from headway.store.within import Redirectable, Transactions, Within
 from headway.wakeups import Role
 
 NOT_GIVEN: Any = object()
@@ -54,7 +54,7 @@ class Runtime(Scheduling):
         self,
         application: str,
         registry: Registry,
-        store: Store,
+        store: Store | Redirectable,
         transactions: Transactions | None = None,
         *,
         most_queued: int | None = None,
@@ -63,13 +63,18 @@ class Runtime(Scheduling):
         self.owner = f"{application}:runtime"
         self._registry = registry
         self._maker = Maker(registry)
-        self.store = store
-        self.transactions: Transactions = store if transactions is None else transactions
+        self._database = store if isinstance(store, Redirectable) else Redirectable(store)
+        self.transactions: Transactions = self._database if transactions is None else transactions
         self.most_queued = most_queued
         self.dead_letters = DeadLetters(self.transactions, registry)
         self.cancelling = Cancelling(self.transactions, registry.not_found)
         self.azolla = Azolla(application, self.transactions)
         self.tokens = Tokens(self.transactions)
+
+    @property
+    def store(self) -> Store:
+        """The database that the verbs act on."""
+        return self._database.store
 
     def within(self, tx: Transaction) -> "Runtime":
         """The same verbs, all as parts of one transaction that is open already."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.config import Settings
 from headway.definition.registry import Registry
+from headway.definition.replacing import SandboxAddress
 from headway.domain.execution import ExecutionState, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
@@ -59,6 +60,8 @@ class JobRunner:
         observer: Observer,
         owner: str,
         settings: Settings,
+        *,
+        sandbox: Callable[[], SandboxAddress] | None = None,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -79,6 +82,7 @@ class JobRunner:
             settings=settings,
             on_queued=lambda: None,
             longest_wait=sum(PAUSES),
+            sandbox=sandbox,
         )
         self._loop = asyncio.Runner()
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from headway.config import Settings
 from headway.definition.registry import RegisteredWorkflow, Registry
+from headway.definition.replacing import SandboxAddress
 from headway.domain.execution import Execution, Outcome
 from headway.observe import Observer
 from headway.runner.cancellation import CancellationRegistry
@@ -36,6 +37,8 @@ class RunnerEnv:
     is_stopping: Callable[[], bool] = lambda: False
     longest_wait: float = math.inf
     beginning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Where applications act in the process of an isolated run; None: on their own databases.
+    sandbox: Callable[[], SandboxAddress] | None = None
 
 
 class RunnerState(NamedTuple):

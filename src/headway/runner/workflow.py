@@ -213,6 +213,7 @@ async def _run_elsewhere(
         idempotency_key=execution.idempotency_key,
         max_memory=isolation.max_memory,
         keep_output=registered.keep_output,
+        sandbox=env.sandbox and env.sandbox(),
     )
 
     async def activate_many(wanted: tuple[tuple[str, Any], ...], max_attempts: int) -> int:

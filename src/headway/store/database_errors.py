@@ -170,6 +170,17 @@ def in_words(store: Opened, error: SQLAlchemyError) -> HeadwayError | None:
     return None
 
 
+def explained(store: Opened, error: BaseException | None) -> HeadwayError | None:
+    """Return the error of the database's state that *error* was caused by, if there is one."""
+    while error is not None:
+        if isinstance(error, DatabaseUnavailable | SchemaError):
+            return error
+        if isinstance(error, SQLAlchemyError) and (told := in_words(store, error)) is not None:
+            return told
+        error = error.__cause__
+    return None
+
+
 def _unavailable(url: URL, error: DBAPIError) -> DatabaseUnavailable | None:
     if getattr(error.orig, "sqlstate", None) == READ_ONLY:
         return DatabaseOutage(f"{shown(url)} is read-only: {first_line(error)}; {_TO_WRITE}")

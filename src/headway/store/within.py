@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from headway.store.engine import Store
 from headway.store.notifications import notify_at_commit
 from headway.store.transaction import Transaction
 
@@ -19,6 +20,37 @@ class Transactions(Protocol):
 
     def queueing(self, hint: str) -> AbstractContextManager[Transaction]:
         """The same for one statement that queues something."""
+
+
+class Redirectable:
+    """Hands out transactions on a store that can be replaced by another for a while.
+
+    >>> Redirectable(store).store  # doctest: +SKIP
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A transaction of the present store that only reads."""
+        return self.store.reading()
+
+    def writing(self, hint: str | None = None) -> AbstractContextManager[Transaction]:
+        """A transaction of the present store."""
+        return self.store.writing(hint)
+
+    def queueing(self, hint: str) -> AbstractContextManager[Transaction]:
+        """A transaction of the present store, for one statement that queues something."""
+        return self.store.queueing(hint)
+
+    @contextmanager
+    def redirected(self, store: Store) -> Iterator[None]:
+        """Hand out transactions on *store* while the block lasts."""
+        own, self.store = self.store, store
+        try:
+            yield
+        finally:
+            self.store = own
 
 
 class Within:

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from headway.definition.registry import Registry
+from headway.definition.replacing import act_on_sandbox
 from headway.domain.execution import Outcome
 from headway.run import Run
 from headway.runner.attempt import attempt
@@ -117,6 +118,8 @@ class Worker:
 
 
 def _run(job: Job, worker: Worker, handle: Cancellation) -> Outcome:
+    if job.sandbox is not None:  # before the job's modules are imported
+        act_on_sandbox(job.sandbox)
     # Written by our own worker a moment ago, never stored.
     steps = pickle.loads(job.code)  # noqa: S301
     registered = Registry().register(job.workflow, steps, Run)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from headway.definition.replacing import SandboxAddress
 from headway.domain.execution import Outcome
 from headway.runner.cancellation import StopReason
 
@@ -23,6 +24,7 @@ class Job:
     idempotency_key: str
     max_memory: int | None
     keep_output: bool
+    sandbox: SandboxAddress | None = None
 
 
 @dataclass(frozen=True)
