@@ -13,7 +13,14 @@ from psycopg.sql import SQL, Identifier
 
 from tests.databases import Schemas, make_tables
 from tests.durations import Durations
-from tests.gate import Selection, belongs_to_the_gate, load_profile, selection_of
+from tests.gate import (
+    COLLECTED,
+    Selection,
+    belongs_to_the_gate,
+    functions_of,
+    load_profile,
+    selection_of,
+)
 from tests.pgbouncer import create_schema, drop_schema, find_pgbouncer
 from tests.postgres_server import (
     PostgresServer,
@@ -96,10 +103,11 @@ def database_url(request: pytest.FixtureRequest) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not the gate's, mark what needs PostgreSQL, so that `-m postgresql` picks
     it, and put what is long first, so that no process is left alone with it in the end."""
+    gate = [item for item in items if belongs_to_the_gate(item)]
+    config.stash[COLLECTED] = functions_of(items), functions_of(gate)
     if selection_of(config) is Selection.GATE:
-        left_out = [item for item in items if not belongs_to_the_gate(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if belongs_to_the_gate(item)]
+        config.hook.pytest_deselected(items=list(set(items) - set(gate)))
+        items[:] = gate
     items[:] = long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
     for item in items:
         chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()

@@ -1,12 +1,14 @@
 """The gate's selection: `pytest` alone runs the gate, `pytest --all` runs every test.
 
 The gate leaves out what a change rarely breaks and what takes long: tests marked `long` or `full`,
-and the second database where the subject is neither SQL nor a transaction. `.ci/full` runs all of
-it. A run that names paths, a keyword or a mark runs everything it names.
+and the second database where the subject is neither SQL nor a transaction, or where whole processes
+are started. `.ci/full` runs all of it. A run that names paths, a keyword or a mark runs everything
+it names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,10 +17,28 @@ import pytest
 
 TESTS = Path(__file__).parent
 
-# Folders whose tests are about pages, commands or texts: SQLite alone in the gate.
-ONE_DATABASE = ("cli", "doctor", "federation", "surface", "telemetry", "web")
+# The database that the gate leaves out in a folder or a file. The first folders are about pages,
+# commands and texts, and start processes on SQLite; the others are about processes that share a
+# server. The files are about what user code does, and about values that cannot be read.
+ABOUT_USER_CODE = ("failing_steps", "isolated_starts", "isolation", "secrets")
+ABOUT_UNREADABLE_ROWS = ("edited_rows", "poison", "unreadable_rows")
+LEFT_OUT_DATABASE = {
+    **dict.fromkeys(("cli", "doctor", "federation", "surface", "telemetry", "web"), "postgresql"),
+    **dict.fromkeys(("scenarios", "stories"), "sqlite"),
+    **{f"runner/test_{name}.py": "postgresql" for name in ABOUT_USER_CODE},
+    **{f"dispatcher/test_{name}.py": "sqlite" for name in ABOUT_UNREADABLE_ROWS},
+}
 # Folders that start browsers and brokers: not in the gate.
 LEFT_OUT = ("browser", "servers/celery")
+
+
+# The test functions of a run before the gate's are picked, and the gate's.
+COLLECTED = pytest.StashKey[tuple[frozenset[str], frozenset[str]]]()
+
+
+def functions_of(items: Iterable[pytest.Item]) -> frozenset[str]:
+    """The test functions of items, each with its file."""
+    return frozenset(item.nodeid.partition("[")[0] for item in items)
 
 
 class Selection(StrEnum):
@@ -47,7 +67,7 @@ def selection_of(config: pytest.Config) -> Selection:
 def belongs_to_the_gate(item: pytest.Item) -> bool:
     """Return whether the gate runs this test with these parameters.
 
-    The mark `gate` brings in a test of a folder that is left out or runs on one database.
+    The mark `gate` brings in a test of a folder that is left out, and both databases.
     """
     if item.get_closest_marker("long") or item.get_closest_marker("full"):
         return False
@@ -57,9 +77,8 @@ def belongs_to_the_gate(item: pytest.Item) -> bool:
     if path.startswith(tuple(f"{folder}/" for folder in LEFT_OUT)):
         return False
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return "postgresql" not in parameters or not path.startswith(
-        tuple(f"{folder}/" for folder in ONE_DATABASE)
-    )
+    left_out = LEFT_OUT_DATABASE.get(path) or LEFT_OUT_DATABASE.get(path.partition("/")[0])
+    return left_out not in parameters
 
 
 def load_profile(selection: Selection) -> None:

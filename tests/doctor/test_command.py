@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,9 @@ from headway.doctor.database import SUPERUSER
 from headway.doctor.examination import Doctor
 from headway.store.engine import Store
 from headway.store.migrate import migrate
-from tests.surface.command_line import finish, start
+from tests.surface.test_cli import CommandLine, headway
+
+__all__ = ["headway"]
 
 APP = """
 from headway import Headway, every
@@ -41,10 +42,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
 
 
-def headway(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    return finish(start(folder, *arguments, stdin=subprocess.DEVNULL))
-
-
 def tell(folder: Path, statement: str) -> None:
     store = Store(f"sqlite:///{folder / 'hello.db'}")
     with store.writing() as tx:
@@ -52,12 +49,14 @@ def tell(folder: Path, statement: str) -> None:
     store.close()
 
 
-def test_a_healthy_database_is_one_line_and_exit_0(folder: Path) -> None:
-    assert headway(folder, "doctor", "hello:hw") == (0, "healthy: sqlite:///hello.db\n", "")
+def test_a_healthy_database_is_one_line_and_exit_0(headway: CommandLine, folder: Path) -> None:
+    assert headway("doctor", "hello:hw") == (0, "healthy: sqlite:///hello.db\n", "")
 
 
-def test_without_an_application_it_says_what_it_left_out(folder: Path) -> None:
-    code, out, err = headway(folder, "doctor", "--database-url", "sqlite:///hello.db")
+def test_without_an_application_it_says_what_it_left_out(
+    headway: CommandLine, folder: Path
+) -> None:
+    code, out, err = headway("doctor", "--database-url", "sqlite:///hello.db")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "not looked at without MODULE:APP: over-limit, sleeping-too-long,",
@@ -66,9 +65,9 @@ def test_without_an_application_it_says_what_it_left_out(folder: Path) -> None:
     ]
 
 
-def test_a_finding_is_exit_1_and_fix_makes_it_0(folder: Path) -> None:
+def test_a_finding_is_exit_1_and_fix_makes_it_0(headway: CommandLine, folder: Path) -> None:
     tell(folder, "DROP INDEX headway_execution_pending")
-    code, out, err = headway(folder, "doctor", "hello:hw")
+    code, out, err = headway("doctor", "hello:hw")
     assert (code, err) == (1, "")
     assert out.splitlines() == [
         "error    broken-indexes (1)",
@@ -78,7 +77,7 @@ def test_a_finding_is_exit_1_and_fix_makes_it_0(folder: Path) -> None:
         "         --fix: they are created anew, which keeps writers waiting meanwhile",
         "1 finding: sqlite:///hello.db",
     ]
-    code, out, err = headway(folder, "doctor", "hello:hw", "--fix")
+    code, out, err = headway("doctor", "hello:hw", "--fix")
     assert (code, err) == (0, "")
     assert out.splitlines() == ["repaired broken-indexes (1)", "healthy: sqlite:///hello.db"]
 
@@ -97,7 +96,9 @@ def test_a_hint_is_shown_and_is_no_failure(
     assert "\nhealthy: " in out
 
 
-def test_many_rows_are_shortened_and_every_line_fits_80_columns(folder: Path) -> None:
+def test_many_rows_are_shortened_and_every_line_fits_80_columns(
+    headway: CommandLine, folder: Path
+) -> None:
     for number in range(12):
         name = f"'{'a-rather-long-host-name-' * 3}{number}'"
         tell(
@@ -105,16 +106,16 @@ def test_many_rows_are_shortened_and_every_line_fits_80_columns(folder: Path) ->
             "INSERT INTO headway_server (id, host, pid, roles, workflows, slots, started_at,"
             f" renewed_at, expires_at) VALUES ({name}, 'h', 1, '[]', '[]', 1, 0, 0, 0)",
         )
-    code, out, _ = headway(folder, "doctor", "hello:hw")
+    code, out, _ = headway("doctor", "hello:hw")
     assert code == 1
     assert "unburied-servers (12)" in out
     assert "- and 2 more; --json lists them" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_machines_get_json(folder: Path) -> None:
+def test_machines_get_json(headway: CommandLine, folder: Path) -> None:
     tell(folder, "DROP INDEX headway_execution_pending")
-    code, out, err = headway(folder, "doctor", "hello:hw", "--json")
+    code, out, err = headway("doctor", "hello:hw", "--json")
     assert (code, err) == (1, "")
     told = json.loads(out)
     assert told["healthy"] is False
@@ -127,9 +128,9 @@ def test_machines_get_json(folder: Path) -> None:
     assert finding["rows"] == ["index headway_execution_pending is missing"]
 
 
-def test_another_schema_is_the_only_finding(folder: Path) -> None:
+def test_another_schema_is_the_only_finding(headway: CommandLine, folder: Path) -> None:
     tell(folder, "DELETE FROM headway_schema_version WHERE version > 3")
-    code, out, _ = headway(folder, "doctor", "hello:hw", "--fix")
+    code, out, _ = headway("doctor", "hello:hw", "--fix")
     assert code == 1
     assert out.splitlines()[0] == "error    schema (1)"
     assert "- version 3, needed " in out
@@ -144,8 +145,10 @@ def test_another_schema_is_the_only_finding(folder: Path) -> None:
         (["hello:hw", "--mend"], 2, "--mend"),
     ],
 )
-def test_wrong_usage(folder: Path, arguments: list[str], code: int, said: str) -> None:
-    found, out, err = headway(folder, "doctor", *arguments)
+def test_wrong_usage(
+    headway: CommandLine, folder: Path, arguments: list[str], code: int, said: str
+) -> None:
+    found, out, err = headway("doctor", *arguments)
     assert (found, out) == (code, "")
     assert said in err
     assert not (folder / "nothing.db").exists(), "asking creates nothing"

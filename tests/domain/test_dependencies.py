@@ -95,6 +95,7 @@ def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
     assert error.members == tuple(ring)
 
 
+@pytest.mark.full
 def test_a_chain_of_100_000_manifests_is_no_trouble_nor_is_a_ring() -> None:
     ids = [f"extract-{number}" for number in range(100_000)]
     chain = [Edge(parent, child) for parent, child in pairwise(ids)]

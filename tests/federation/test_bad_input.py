@@ -263,6 +263,7 @@ def test_a_body_without_end_is_cut_off(deployment: Deployment) -> None:
     assert seconds_since(start_at) < 15
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "beginning",
     [

@@ -87,6 +87,7 @@ def test_every_manifest_at_hand_is_decided_upon_beside_an_open_transaction(
     assert looked_at >= {"extract", "load", "report", "old-1", "old-2", "due-1"}
 
 
+@pytest.mark.full
 def test_a_cycle_that_has_to_wait_fails(scene: Scene, callers: Engine) -> None:
     with callers.begin() as connection:
         connection.execute(text(f"LOCK TABLE {work_queue} IN EXCLUSIVE MODE"))

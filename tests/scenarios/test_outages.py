@@ -87,6 +87,7 @@ def test_a_process_whose_database_is_away_still_stops(
     assert "Task was destroyed" not in deployment.log()
 
 
+@pytest.mark.full
 @pytest.mark.story(17)
 def test_every_session_ended_again_and_again_loses_no_job(
     server: PostgresServer, deployment: Deployment

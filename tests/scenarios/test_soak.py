@@ -62,6 +62,7 @@ def test_the_examples_of_the_judge_hold() -> None:
     assert doctest.testmod(_flatness).failed == 0
 
 
+@pytest.mark.full
 def test_rows_that_nobody_deletes_are_noticed(sqlite_url: str, soak: Callable[..., Soak]) -> None:
     forgetful = soak(sqlite_url)
     forgetful.last(SHORT, clean_up=False)

@@ -61,6 +61,7 @@ def empty(store: Store) -> None:
             tx.connection.execute(delete(table))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("few", [0, circles.FEW])
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)

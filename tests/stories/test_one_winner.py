@@ -90,6 +90,7 @@ def start_one_each(scene: Scene, owners: list[str]) -> list[Execution]:
     return started
 
 
+@pytest.mark.full
 @pytest.mark.story(16)
 @pytest.mark.parametrize("analyzed", [True, False], ids=["statistics", "no statistics"])
 @pytest.mark.parametrize(

@@ -15,12 +15,11 @@ import pytest
 
 from tests.federation.running import Deployment, running, serving, write_app
 from tests.federation.sites import KEY, OWN, READER, write_registry
-from tests.surface.command_line import environment, finish, start
+from tests.surface.command_line import environment, finish
+from tests.surface.test_cli import CommandLine, headway
 from tests.surface.test_extras import HIDING
 
-
-def headway(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    return finish(start(folder, *arguments))
+__all__ = ["headway"]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +37,10 @@ def peer(deployment: Deployment, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_peers_lists_whom_this_deployment_knows(peer: Path, deployment: Deployment) -> None:
-    code, out, err = headway(peer, "azolla", "peers", "hello:hw")
+def test_peers_lists_whom_this_deployment_knows(
+    headway: CommandLine, peer: Path, deployment: Deployment
+) -> None:
+    code, out, err = headway("azolla", "peers", "hello:hw")
     assert (code, err) == (0, "")
     title, own, other = (line.split() for line in out.splitlines())
     assert title == ["AZOLLA", "ADDRESS", "KEYS", "BLUEPRINT", "READS", "STORES"]
@@ -48,34 +49,34 @@ def test_peers_lists_whom_this_deployment_knows(peer: Path, deployment: Deployme
     assert KEY.secret.decode() not in out
 
 
-def test_ping_says_who_answers(peer: Path) -> None:
-    code, out, err = headway(peer, "azolla", "ping", "hello:hw")
+def test_ping_says_who_answers(headway: CommandLine, peer: Path) -> None:
+    code, out, err = headway("azolla", "ping", "hello:hw")
     assert (code, err) == (0, "")
     assert out.startswith(f"{OWN}: answers; its clock is 0.")
 
 
-def test_ping_of_one_that_is_away_is_exit_1(peer: Path) -> None:
+def test_ping_of_one_that_is_away_is_exit_1(headway: CommandLine, peer: Path) -> None:
     write_registry(peer, READER, urls={OWN: "http://127.0.0.1:1"}, keys={OWN: [KEY]})
-    code, out, err = headway(peer, "azolla", "ping", "hello:hw", OWN)
+    code, out, err = headway("azolla", "ping", "hello:hw", OWN)
     assert (code, out, err) == (1, f"{OWN}: could not be asked: Connection refused\n", "")
 
 
-def test_query_prints_a_line_for_each_artifact(peer: Path) -> None:
+def test_query_prints_a_line_for_each_artifact(headway: CommandLine, peer: Path) -> None:
     asked = ("azolla", "query", "hello:hw", OWN, "pause_state")
-    code, out, err = headway(peer, *asked, "--filter", "objective_id=o1", "--filter", "limit=5")
+    code, out, err = headway(*asked, "--filter", "objective_id=o1", "--filter", "limit=5")
     assert (code, err) == (0, f"{OWN}: 1 result\n")
     assert json.loads(out)["objective_id"] == "o1"
 
     code, out, err = headway(
-        peer, *asked, "--filter", "objective_id=o0", "--filter", "objective_id=o1", "--json"
+        *asked, "--filter", "objective_id=o0", "--filter", "objective_id=o1", "--json"
     )
     told = json.loads(out)
     assert (code, told["note"], told["response"]["status"]) == (0, None, "OK")
     assert {one["objective_id"] for one in told["response"]["results"]} == {"o0", "o1"}
 
 
-def test_query_of_what_is_not_for_us_is_exit_1(peer: Path) -> None:
-    code, out, err = headway(peer, "azolla", "query", "hello:hw", OWN, "blocker_ref")
+def test_query_of_what_is_not_for_us_is_exit_1(headway: CommandLine, peer: Path) -> None:
+    code, out, err = headway("azolla", "query", "hello:hw", OWN, "blocker_ref")
     assert (code, out) == (1, "")
     assert err == f"headway: {OWN}: DENIED: blocker_ref is not for us, or not stored there\n"
 
@@ -95,25 +96,27 @@ def test_query_of_what_is_not_for_us_is_exit_1(peer: Path) -> None:
         (["nonsense"], "nonsense"),
     ],
 )
-def test_wrong_usage_is_exit_2(peer: Path, arguments: list[str], said: str) -> None:
-    code, out, err = headway(peer, "azolla", *arguments)
+def test_wrong_usage_is_exit_2(
+    headway: CommandLine, peer: Path, arguments: list[str], said: str
+) -> None:
+    code, out, err = headway("azolla", *arguments)
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) <= 3
 
 
-def test_without_a_registry_the_setting_is_named(peer: Path) -> None:
+def test_without_a_registry_the_setting_is_named(headway: CommandLine, peer: Path) -> None:
     file = peer / "hello.py"
     file.write_text(file.read_text().replace(', azolla_registry="azolla.toml"', ""))
     for command in ("peers", "ping", "serve"):
-        code, _, err = headway(peer, "azolla", command, "hello:hw")
+        code, _, err = headway("azolla", command, "hello:hw")
         assert code == 2
         assert "HEADWAY_AZOLLA_REGISTRY=azolla.toml" in err
 
 
-def test_a_wrong_registry_is_one_line(peer: Path) -> None:
+def test_a_wrong_registry_is_one_line(headway: CommandLine, peer: Path) -> None:
     (peer / "azolla.toml").write_text("version = 2")
-    code, out, err = headway(peer, "azolla", "serve", "hello:hw", "--port", "0")
+    code, out, err = headway("azolla", "serve", "hello:hw", "--port", "0")
     assert (code, out) == (2, "")
     assert err.splitlines() == [
         "headway: azolla.toml: version = 2: must be 1, the version this headway reads; "
@@ -121,10 +124,10 @@ def test_a_wrong_registry_is_one_line(peer: Path) -> None:
     ]
 
 
-def test_a_port_that_is_taken_is_one_line(peer: Path) -> None:
+def test_a_port_that_is_taken_is_one_line(headway: CommandLine, peer: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, out, err = headway(peer, "azolla", "serve", "hello:hw", "--port", port)
+        code, out, err = headway("azolla", "serve", "hello:hw", "--port", port)
     assert (code, out) == (1, "")
     assert err.startswith(f"headway: cannot listen on 127.0.0.1:{port}: ")
     assert len(err.splitlines()) == 1
@@ -138,19 +141,19 @@ def test_serve_says_where_and_ends_with_0_on_a_signal(peer: Path) -> None:
 
 
 @pytest.mark.full
-def test_keygen_makes_a_secret_that_a_registry_takes(tmp_path: Path) -> None:
-    code, first, _ = headway(tmp_path, "azolla", "keygen")
+def test_keygen_makes_a_secret_that_a_registry_takes(headway: CommandLine, tmp_path: Path) -> None:
+    code, first, _ = headway("azolla", "keygen")
     assert code == 0
     assert len(first.strip()) >= 32
-    assert first != headway(tmp_path, "azolla", "keygen")[1]
+    assert first != headway("azolla", "keygen")[1]
 
-    code, out, err = headway(tmp_path, "azolla", "keygen", "sales.key")
+    code, out, err = headway("azolla", "keygen", "sales.key")
     assert (code, err) == (0, "")
     assert out.startswith("wrote sales.key")
     file = tmp_path / "sales.key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     before = file.read_text()
-    code, _, err = headway(tmp_path, "azolla", "keygen", "sales.key")
+    code, _, err = headway("azolla", "keygen", "sales.key")
     assert (code, file.read_text()) == (1, before)
     assert err == "headway: cannot write sales.key: File exists; choose a new file\n"
 

@@ -571,6 +571,7 @@ def test_a_second_ctrl_c_hands_running_jobs_back(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("option", "told"), [("--quiet", False), ("--verbose", True)])
 def test_how_much_is_logged(tmp_path: Path, option: str, told: bool) -> None:
     failing = HELLO.replace('print("hello", name)', 'print("hello"); raise ValueError("\\x1b[1m")')
@@ -594,6 +595,7 @@ def _heed_interrupts() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expected: int) -> None:
     lasting = "import time\nprint('importing', flush=True)\nwhile True:\n    time.sleep(0.01)\n"

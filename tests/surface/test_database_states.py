@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.event import listen
 
-from headway import Headway
+from headway import Headway, HeadwayError
 from headway.errors import DatabaseOutage
 from headway.store.engine import Store
 from headway.store.migrate import migrate
@@ -24,8 +24,9 @@ from tests.pgbouncer import with_setting
 from tests.postgres_server import PostgresServer, become_standby
 from tests.surface.public_calls import unprivileged
 from tests.surface.test_cli import CommandLine, Result, headway
+from tests.surface.test_no_raw_errors import empty_url, impatient, locked, soon_refused
 
-__all__ = ["database_url", "headway", "postgres_url", "sqlite_url"]
+__all__ = ["database_url", "empty_url", "headway", "impatient", "postgres_url", "sqlite_url"]
 
 SHOP = """
 from headway import Headway, every
@@ -206,3 +207,20 @@ def test_a_full_disk(database_url: str) -> None:
         assert "\n" not in str(raised.value)
         with store.reading() as tx:
             assert tx.connection.execute(select(func.count(work_queue.c.id))).scalar_one() == 1
+
+
+@pytest.mark.gate
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("state", ["without tables", "locked", "away"])
+def test_a_call_raises_the_sentence_of_the_command(ask: Ask, empty_url: str, state: str) -> None:
+    with closing(Store(empty_url)) as store:
+        store.check()  # which creates a file that is not there
+        if state == "locked":
+            migrate(store)
+    address = "postgresql://127.0.0.1:1/x" if state == "away" else soon_refused(empty_url)
+    with locked(empty_url) if state == "locked" else nullcontext():
+        told = ask(address, "trigger", "extract").err
+        hw = Headway("shop", database_url=address)
+        with closing(hw.runtime.store), pytest.raises(HeadwayError) as raised:
+            hw.trigger("extract")
+    assert told == f"headway: {raised.value}\n"

@@ -42,6 +42,7 @@ def test_without_a_terminal_it_prints_plain_lines(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.full
 def test_it_ends_with_a_summary(tmp_path: Path) -> None:
     code, out, _ = finish(start(tmp_path, "demo", "--for", "8"))
     assert code == 0
@@ -82,6 +83,7 @@ def test_ctrl_c_ends_it_with_the_summary(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.full
 def test_a_given_directory_is_kept_and_continued(tmp_path: Path) -> None:
     code, out, _ = finish(start(tmp_path, "demo", "--for", "2.5", "--directory", "kept/here"))
     assert code == 0
@@ -94,6 +96,7 @@ def test_a_given_directory_is_kept_and_continued(tmp_path: Path) -> None:
     assert summary(again[1])["all"][0] > summary(out)["all"][0]
 
 
+@pytest.mark.full
 def test_a_reader_that_has_seen_enough_ends_it(tmp_path: Path) -> None:
     process = start(tmp_path, "demo")
     assert process.stdout is not None
@@ -157,6 +160,7 @@ def test_in_a_terminal_it_is_shown_live(tmp_path: Path) -> None:
     assert summary(plain)["all"][1] > 0
 
 
+@pytest.mark.full
 def test_ctrl_c_gives_the_terminal_back(tmp_path: Path) -> None:
     with in_terminal(tmp_path, "demo") as (process, terminal):
         read_terminal(terminal, wanted="orders-europe")
@@ -166,6 +170,7 @@ def test_ctrl_c_gives_the_terminal_back(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.full
 def test_a_wide_terminal_shows_what_the_symbols_mean(tmp_path: Path) -> None:
     with in_terminal(tmp_path, "demo", "--for", "1", width=140) as (process, terminal):
         seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_terminal(terminal))

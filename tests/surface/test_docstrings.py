@@ -26,9 +26,12 @@ PUBLIC = [
 ]
 
 
-def module_names() -> list[str]:
-    """Every module of the package that is not a program of its own."""
-    found = [file.relative_to(SOURCE).with_suffix("") for file in SOURCE.rglob("*.py")]
+FOLDERS = sorted({file.parent.relative_to(SOURCE) for file in SOURCE.rglob("*.py")})
+
+
+def module_names(folder: Path) -> list[str]:
+    """The modules of a folder that are no programs of their own."""
+    found = [file.relative_to(SOURCE).with_suffix("") for file in (SOURCE / folder).glob("*.py")]
     parts = [file.parts[:-1] if file.name == "__init__" else file.parts for file in found]
     return sorted(".".join(part) for part in parts if part[-1] != "__main__")
 
@@ -43,18 +46,20 @@ def same_signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("same_signals")
-@pytest.mark.parametrize("name", module_names())
-def test_the_examples_of_a_module_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_the_examples_of_all_modules_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HEADWAY_DATABASE_URL", raising=False)
-    try:
-        module = importlib.import_module(name)
-    except MissingExtra:
-        return  # a part whose packages are not installed has nothing to show yet
-    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-    assert result.failed == 0
+    for name in module_names(folder):
+        (own := tmp_path / name).mkdir()
+        monkeypatch.chdir(own)
+        try:
+            module = importlib.import_module(name)
+        except MissingExtra:
+            continue  # a part whose packages are not installed has nothing to show yet
+        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+        assert result.failed == 0, name
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC)

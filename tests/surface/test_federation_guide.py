@@ -108,6 +108,7 @@ def test_the_guide_can_be_followed_command_by_command(
     assert timeless(said(tmp_path, "azolla show warehouse:hw")) == page
 
 
+@pytest.mark.full
 def test_the_demo_prints_the_page_the_guide_shows(tmp_path: Path) -> None:
     [page] = blocks(GUIDE, "text")
     demo = "demo --federation"

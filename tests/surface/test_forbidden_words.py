@@ -12,6 +12,12 @@ ROOT = Path(__file__).parents[2]
 REGISTRY_HOSTS = re.compile(rb"p[y]pi\.org|pythonh[o]sted|n[p]mjs|d[e]bian\.org", re.IGNORECASE)
 
 
+# "headway" on the public index is another project.
+ANOTHER_PROJECT = re.compile(
+    rb"(?:pip|uv|pipx|poetry) (?:install|add)[^\n]*?['\" ]headway(?![-_/\w.:])|['\" ]headway\["
+)
+
+
 def project_files() -> list[Path]:
     """What git has or would take; without git, what is in no hidden folder."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"]
@@ -32,3 +38,17 @@ def test_no_file_names_a_package_registry() -> None:
         if (match := REGISTRY_HOSTS.search((ROOT / path).read_bytes()))
     }
     assert named == {}
+
+
+def test_every_text_that_tells_to_install_headway_names_its_distribution() -> None:
+    files = [path for path in project_files() if (ROOT / path).is_file()]
+    files.remove(Path("tests/surface/test_forbidden_words.py"))
+    named = {
+        str(path): match.group().decode()
+        for path in files
+        if (match := ANOTHER_PROJECT.search((ROOT / path).read_bytes()))
+    }
+    assert named == {}
+    assert ANOTHER_PROJECT.search(b"pip install 'headway[web]'")
+    assert ANOTHER_PROJECT.search(b"uv add headway\n")
+    assert not ANOTHER_PROJECT.search(b"pip install 'headway-scheduler[web]'")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
-from typing import NamedTuple
+import sys
 
 import pytest
 
@@ -20,6 +19,9 @@ from headway.wakeups import Role
 from tests.builders import Recorder
 from tests.store.factories import change_group, change_manifest, entry_for
 from tests.surface.command_line import finish, read_until, start
+from tests.surface.test_cli import CommandLine, Result, headway
+
+__all__ = ["headway"]
 
 NIGHTLY = 'Group("nightly", max_active_jobs=2)'
 SHOP = """
@@ -41,17 +43,12 @@ hw.schedule(load, "manual", "m")
 """
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 class Shop:
     """A folder with shop.py in it, and a database somewhere."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
+    def __init__(self, command_line: CommandLine, url: str) -> None:
+        self.folder, self.url = command_line.folder, url
+        self._command_line = command_line
         self.write(SHOP)
 
     def write(self, text: str) -> None:
@@ -63,7 +60,8 @@ class Shop:
         self.write(self.text.replace(old, new))
 
     def __call__(self, command: str, *options: str) -> Result:
-        return Result(*finish(start(self.folder, command, "shop:hw", *options)))
+        sys.modules.pop("shop", None)  # it may have been written anew
+        return self._command_line(command, "shop:hw", *options)
 
     def plan(self, *options: str) -> Result:
         return self("plan", "--database-url", self.url, *options)
@@ -73,18 +71,18 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, database_url: str) -> Shop:
+def shop(headway: CommandLine, database_url: str) -> Shop:
     if database_url.startswith("postgresql"):
         store = Store(database_url)
         migrate(store)
         store.close()
-    return Shop(tmp_path, database_url)
+    return Shop(headway, database_url)
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Shop:
+def small(headway: CommandLine) -> Shop:
     """On SQLite alone, where the database makes no difference."""
-    return Shop(tmp_path, "sqlite:///headway.db")
+    return Shop(headway, "sqlite:///headway.db")
 
 
 def test_plan_apply_plan(shop: Shop) -> None:
@@ -182,8 +180,8 @@ def test_going_back_to_an_earlier_declaration(small: Shop) -> None:
     assert small.plan().code == 0
 
 
-def test_a_start_says_what_it_has_kept_back(tmp_path: Path, sqlite_url: str) -> None:
-    small = Shop(tmp_path, sqlite_url)
+def test_a_start_says_what_it_has_kept_back(headway: CommandLine, sqlite_url: str) -> None:
+    small = Shop(headway, sqlite_url)
     small.apply()
     small.write(SHOP.partition("orders =")[0])
     process = start(small.folder, "run", "shop:hw", "--only", "manager")
@@ -230,10 +228,9 @@ def test_planning_creates_no_file(small: Shop) -> None:
 
 
 def test_planning_an_empty_file_and_a_database_without_tables(
-    tmp_path: Path, postgres_url: str
+    small: Shop, postgres_url: str
 ) -> None:
-    small = Shop(tmp_path, "sqlite:///headway.db")
-    (tmp_path / "headway.db").touch()
+    (small.folder / "headway.db").touch()
     assert small.plan().code == 3
     for command in ("plan", "apply"):
         result = small(command, "--database-url", postgres_url)
@@ -279,8 +276,9 @@ def test_a_database_that_is_not_there(small: Shop, command: str) -> None:
         (["preview", "shop:other"], "write shop:hw"),
     ],
 )
-def test_wrong_usage(small: Shop, arguments: list[str], said: str) -> None:
-    code, out, err = finish(start(small.folder, *arguments))
+@pytest.mark.usefixtures("small")
+def test_wrong_usage(headway: CommandLine, arguments: list[str], said: str) -> None:
+    code, out, err = headway(*arguments)
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) <= 3

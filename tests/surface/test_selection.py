@@ -13,12 +13,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.gate import COLLECTED, Selection, selection_of
 from tests.surface.named_tests import ROOT, TEST, functions_in
 
-COLLECTED = re.compile(r"^(tests/[^:\[]+\.py::\w+)", re.M)
+LISTED = re.compile(r"^(tests/[^:\[]+\.py::\w+)", re.M)
 DOCUMENTS = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 CI = (ROOT / ".ci" / "run", ROOT / ".ci" / "full", ROOT / "Makefile")
 PATHS = re.compile(r"tests/[\w/{},.]+")
+
+
+@pytest.fixture
+def everything(request: pytest.FixtureRequest) -> frozenset[str]:
+    """The test functions of a run of everything, by this run if it has collected them all."""
+    known = request.config.stash[COLLECTED]
+    return collected("--all") if selection_of(request.config) is Selection.PICKED else known[0]
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest) -> frozenset[str]:
+    """The test functions of the gate."""
+    known = request.config.stash[COLLECTED]
+    return collected() if selection_of(request.config) is Selection.PICKED else known[1]
 
 
 @cache
@@ -27,7 +42,7 @@ def collected(*options: str) -> frozenset[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
-    return frozenset(COLLECTED.findall(done.stdout))
+    return frozenset(LISTED.findall(done.stdout))
 
 
 def written() -> Iterator[str]:
@@ -37,29 +52,38 @@ def written() -> Iterator[str]:
         yield from (f"{path}::{name}" for name in functions_in(path))
 
 
-def test_a_run_of_everything_collects_every_test_function() -> None:
-    assert set(written()) - collected("--all") == set()
+def test_a_run_of_everything_collects_every_test_function(everything: frozenset[str]) -> None:
+    assert set(written()) - everything == set()
+
+
+def test_the_gate_is_a_part_of_everything(gate: frozenset[str], everything: frozenset[str]) -> None:
+    assert gate < everything
+    assert len(gate) > len(everything) / 2
 
 
 @pytest.mark.full
-def test_the_gate_is_a_part_of_everything() -> None:
-    gate = collected()
-    assert gate < collected("--all")
-    assert len(gate) > len(collected("--all")) / 2
+def test_a_process_of_its_own_collects_the_same(
+    gate: frozenset[str], everything: frozenset[str]
+) -> None:
+    assert (collected(), collected("--all")) == (gate, everything)
 
 
-def test_every_named_test_runs_in_the_gate_or_in_a_run_of_everything() -> None:
+def test_every_named_test_runs_in_the_gate_or_in_a_run_of_everything(
+    everything: frozenset[str],
+) -> None:
     named = {
         "::".join(test) for page in DOCUMENTS for test in TEST.findall(page.read_text("utf-8"))
     }
     assert named, "no page names a test"
-    assert named - collected("--all") == set()
+    assert named - everything == set()
 
 
-def test_the_gate_runs_one_file_of_each_folder() -> None:
+def test_the_gate_runs_one_file_of_each_folder(
+    gate: frozenset[str], everything: frozenset[str]
+) -> None:
     """No folder of tests is left to the run of everything alone."""
-    folders = {Path(one).parts[1] for one in collected("--all")}
-    assert folders - {Path(one).parts[1] for one in collected()} == set()
+    folders = {Path(one).parts[1] for one in everything}
+    assert folders - {Path(one).parts[1] for one in gate} == set()
 
 
 def test_the_durations_of_a_run_are_written(tmp_path: Path) -> None:

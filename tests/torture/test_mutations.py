@@ -10,6 +10,7 @@ import pytest
 from headway.torture import mutations
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", mutations.MUTATIONS)
 def test_a_mutation_fits_what_it_replaces(name: str) -> None:
     """In a process of its own, which is not sound afterwards."""

@@ -24,7 +24,10 @@ from headway.web.server_thread import address_of
 from headway.web.serving import Dashboard, access_of, is_loopback, listen, read_secret
 from tests.federation.sites import opened
 from tests.surface.command_line import finish, read_until, start
+from tests.surface.test_cli import CommandLine, headway
 from tests.web.site import Site
+
+__all__ = ["headway"]
 
 PROGRAM = """
 from headway import Headway, every
@@ -153,8 +156,9 @@ def test_a_port_that_was_asked_for_is_not_exchanged(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("port", ["-1", "70000", "http"])
-def test_a_port_that_is_none_is_wrong_usage(folder: Path, port: str) -> None:
-    code, _, err = finish(start(folder, "web", "shop:hw", f"--port={port}"))
+@pytest.mark.usefixtures("folder")
+def test_a_port_that_is_none_is_wrong_usage(headway: CommandLine, port: str) -> None:
+    code, _, err = headway("web", "shop:hw", f"--port={port}")
     assert code == 2
     assert "--port" in err
 
