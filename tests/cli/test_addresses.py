@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.cli.conftest import Shop
+from tests.surface.command_line import finish, read_until, start
 from tests.surface.test_cli import HELLO, CommandLine, assert_brief, headway
 
 __all__ = ["headway"]
@@ -38,6 +42,17 @@ def test_the_default_database_is_told_with_its_path_and_origin(
     headway.write("hello.py", HELLO)
     _, out, err = headway(*command)
     assert default_of(headway) in " ".join((out + err).split())
+
+
+@pytest.mark.parametrize("command", ["run", "worker"])
+def test_a_process_tells_it_at_its_start(tmp_path: Path, command: str) -> None:
+    (tmp_path / "hello.py").write_text(HELLO)
+    arguments = ("--no-dashboard",) if command == "run" else ()
+    process = start(tmp_path, command, "hello:hw", *arguments)
+    seen = read_until(process.stderr, "Ctrl-C stops")
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+    assert f"sqlite:///{tmp_path.resolve() / 'headway.db'} {ORIGIN}" in seen
 
 
 def test_an_address_that_was_given_is_told_as_it_was_given(

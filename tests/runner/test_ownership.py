@@ -334,6 +334,27 @@ def test_a_run_whose_lease_is_over_before_it_begins_is_handed_back(
     assert begun == [way]
 
 
+def test_the_body_of_an_isolated_run_does_not_begin_when_the_lease_is_over(
+    scene: Scene, tmp_path: Path
+) -> None:
+    place = Place(folder=str(tmp_path))
+    scene.app.workflow("load", steps=(isolated_jobs.note_pid,), isolated=True)
+    register(scene)
+    lease = LeaseTime()
+    lease.renewed(OWNER, until=steady() - 0.001)
+    late = scene.pending("load", place.model_dump_json())
+    with starting_pools(scene, leased=True, lease_time=lease) as start:
+        pool = start()
+        scene.events.wait_for("execution.handed_back", execution_id=late)
+        assert not (tmp_path / "pid").exists()
+
+        lease.renewed(OWNER, until=steady() + 60)
+        in_time = scene.pending("load", place.model_dump_json())
+        pool.wake()
+        scene.events.wait_for("execution.completed", execution_id=in_time)
+    assert (tmp_path / "pid").exists()
+
+
 def test_a_run_that_was_claimed_in_an_older_name_does_not_begin(scene: Scene) -> None:
     begun: list[int] = []
 

@@ -38,7 +38,10 @@ MOST_IN_VAIN = 4
 LONGEST_STOP = 8.0
 STUCK = 60.0
 # What the database said last may be lost with the connection, if that is found closed first.
-ENDED = ("IdleInTransactionSessionTimeout", "server closed the connection unexpectedly")
+ENDED = (
+    "terminating connection due to idle-in-transaction timeout",
+    "server closed the connection unexpectedly",
+)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from headway.demo.federation.sites import BLUEPRINTS
 from headway.observe import Event
 from headway.patience import StoppedWaiting
 from headway.service import Service
+from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.builders import Recorder
@@ -126,38 +127,42 @@ def _watch(step: str, server: PostgresServer, applied: list[Event], event: Event
         server.start(durable=True)
 
 
-def stop_before(step: str, app: Headway, server: PostgresServer) -> None:
+def stop_before(
+    step: str, app: Headway, server: PostgresServer, patched: pytest.MonkeyPatch
+) -> None:
     """Have the server stopped right before this step of the start."""
     begun: list[bool] = []
     applied: list[Event] = []
 
-    def then_stopped(verb: Callable[[], object]) -> Callable[[], object]:
-        def stopped() -> object:
+    def stopped_before(verb: Callable[..., object]) -> Callable[..., object]:
+        def stopped(*arguments: object) -> object:
             if not begun and (step != "register" or applied):
                 begun.append(True)
                 server.stop()
-            return verb()
+            return verb(*arguments)
 
         return stopped
 
     if step == "check":
         server.stop()
+    elif step == "durability":
+        patched.setattr("headway.service.check_durability", stopped_before(check_durability))
     elif step == "apply":
-        app.declaration = then_stopped(app.declaration)  # type: ignore[method-assign, assignment]
+        app.declaration = stopped_before(app.declaration)  # type: ignore[method-assign, assignment]
     elif step == "register":
-        app.registry.names = then_stopped(  # type: ignore[method-assign, assignment]
+        app.registry.names = stopped_before(  # type: ignore[method-assign, assignment]
             app.registry.names
         )
 
     app.observer.subscribe(partial(_watch, step, server, applied))
 
 
-@pytest.mark.parametrize("step", ["check", "apply", "begin", "register"])
+@pytest.mark.parametrize("step", ["check", "durability", "apply", "begin", "register"])
 def test_a_restart_at_any_step_of_the_start(
-    server: PostgresServer, app: Headway, step: str
+    server: PostgresServer, app: Headway, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = Recorder(app.observer)
-    stop_before(step, app, server)
+    stop_before(step, app, server, monkeypatch)
     service = Service(app)
     try:
         service.start()
@@ -182,6 +187,7 @@ def test_a_service_that_is_asked_to_stop_while_it_waits(
     service.stop()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -30,7 +30,7 @@ from headway.web.security.identity import Identity, Scope
 from headway.web.security.sessions import Sessions
 from headway.web.serving import Dashboard
 from tests.federation.sites import opened
-from tests.store.factories import Clock
+from tests.store.factories import Clock, declare, dispatched
 from tests.web.site import Site, listening
 from tests.web.test_gate import as_page, cookie_of
 from tests.web.test_serving import enter
@@ -60,11 +60,11 @@ class Deployed:
         out = site.ask("POST", "/logout", f"csrf_token={csrf}".encode(), as_page(site, cookie))
         assert out.status == 303
 
-    def stream(self, **headers: str) -> HTTPResponse:
+    def stream(self, path: str = PATH, **headers: str) -> HTTPResponse:
         """A stream that has told its first event."""
         line = HTTPConnection("127.0.0.1", self.first.port, timeout=10)
         self.lines.append(line)
-        line.request("GET", PATH, headers=headers)
+        line.request("GET", path, headers=headers)
         answer = line.getresponse()
         assert answer.status == 200
         while not answer.readline().startswith(b"data: "):
@@ -112,6 +112,16 @@ def test_a_stream_ends_when_its_token_is_revoked(deployed: Deployed) -> None:
     deployed.tokens.revoke("eve")
     assert ends(other)
     assert deployed.first.get(PATH, authorization=f"Bearer {token}").status == 401
+
+
+def test_a_stream_of_an_execution_ends_with_the_right_as_well(deployed: Deployed) -> None:
+    declare(deployed.stores[0], "load")
+    path = f"/api/v1/executions/{dispatched(deployed.stores[0], 'load')}/events"
+    text = deployed.tokens.create("ada", "read", created_by="bob").text
+    by_token = deployed.stream(path, authorization=f"Bearer {text}")
+    by_login = deployed.stream(path, cookie=deployed.log_in(deployed.first, text))
+    deployed.tokens.revoke("ada")
+    assert ends(by_token) and ends(by_login)
 
 
 def test_a_stream_ends_when_its_token_expires(deployed: Deployed) -> None:
