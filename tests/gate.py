@@ -17,16 +17,32 @@ import pytest
 
 TESTS = Path(__file__).parent
 
-# The database that the gate leaves out in a folder or a file. The first folders are about pages,
-# commands and texts, and start processes on SQLite; the others are about processes that share a
-# server. The files are about what user code does, and about values that cannot be read.
-ABOUT_USER_CODE = ("failing_steps", "isolated_starts", "isolation", "secrets")
-ABOUT_UNREADABLE_ROWS = ("edited_rows", "poison", "unreadable_rows")
-LEFT_OUT_DATABASE = {
+# The database that the gate leaves out in a folder: where the subject is pages, commands, texts and
+# declarations, SQLite is used; where it is processes and threads that share a server, PostgreSQL.
+LEFT_OUT_IN_FOLDER = {
     **dict.fromkeys(("cli", "doctor", "federation", "surface", "telemetry", "web"), "postgresql"),
-    **dict.fromkeys(("scenarios", "stories"), "sqlite"),
-    **{f"runner/test_{name}.py": "postgresql" for name in ABOUT_USER_CODE},
-    **{f"dispatcher/test_{name}.py": "sqlite" for name in ABOUT_UNREADABLE_ROWS},
+    **dict.fromkeys(("definition", "why"), "postgresql"),
+    **dict.fromkeys(("runner", "scenarios", "stories"), "sqlite"),
+}
+# Files that are about something else than their folder: transactions, user code, rows that cannot
+# be read, brokers.
+LEFT_OUT_IN_FILE = {
+    "definition/test_joining.py": None,
+    "definition/test_once.py": None,
+    "definition/test_operating.py": "sqlite",
+    **dict.fromkeys(
+        (f"dispatcher/test_{name}.py" for name in ("edited_rows", "poison", "unreadable_rows")),
+        "sqlite",
+    ),
+    **dict.fromkeys(
+        (f"runner/test_{name}.py" for name in ("failing_steps", "isolation", "secrets")),
+        "postgresql",
+    ),
+    **dict.fromkeys(
+        (f"runner/test_{name}.py" for name in ("completions", "ownership", "worker_pool")), None
+    ),
+    "test_executor.py": "sqlite",
+    "test_relay.py": "sqlite",
 }
 # Folders that start browsers and brokers: not in the gate.
 LEFT_OUT = ("browser", "servers/celery")
@@ -77,8 +93,8 @@ def belongs_to_the_gate(item: pytest.Item) -> bool:
     if path.startswith(tuple(f"{folder}/" for folder in LEFT_OUT)):
         return False
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    left_out = LEFT_OUT_DATABASE.get(path) or LEFT_OUT_DATABASE.get(path.partition("/")[0])
-    return left_out not in parameters
+    left_out = LEFT_OUT_IN_FILE.get(path, LEFT_OUT_IN_FOLDER.get(path.partition("/")[0]))
+    return left_out is None or left_out not in parameters
 
 
 def load_profile(selection: Selection) -> None:

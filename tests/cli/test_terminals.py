@@ -110,6 +110,7 @@ def test_a_person_is_asked_before_several_are_resolved(
     assert len(json.loads(out)) == left
 
 
+@pytest.mark.full
 def test_a_reader_that_has_seen_enough(folder: Path) -> None:
     many = "\nfor n in range(3000): hw.schedule(load, f'many-{n}', Table(name='x'))\n"
     with (folder / "shop.py").open("a") as source:

@@ -16,6 +16,7 @@ from headway.dispatcher import at_once
 from headway.dispatcher.cycle import JobDispatcher
 from headway.domain.execution import ExecutionState, Outcome
 from headway.domain.work_queue import NewEntry, Source
+from headway.history import History
 from headway.servers.local import LocalServer
 from headway.store import executions, notifications, outcomes
 from headway.store.engine import Store
@@ -146,8 +147,11 @@ class RaceToStart(Race):
         return f"for themselves: {sorted(at_rest.for_themselves)}" if at_rest else "not at rest"
 
     def enqueue(self) -> None:
-        """One after another, so that there is room for both at times, and at times for one."""
-        for _ in range(2):
+        """One after another, so that there is room for both at times, and at times for one.
+
+        None where some wait: whatever is left of a slow round would leave no room for all again.
+        """
+        for _ in range(0 if History(self.scene.store).queue.all() else 2):
             self.enqueue_one(0)
 
     def finish(self) -> None:

@@ -48,6 +48,7 @@ def hung(server: PostgresServer) -> Iterator[None]:
                 os.kill(process, signal.SIGCONT)
 
 
+@pytest.mark.full
 def test_a_hung_database_does_not_keep_a_process_from_stopping(tmp_path: Path) -> None:
     """After the time jobs have to finish, or soon after the second signal."""
     for name, seconds in (("once", 0), ("twice", 3600)):

@@ -73,6 +73,7 @@ def test_the_jobs_of_a_killed_worker_start_again_elsewhere(deployment: Deploymen
     assert owner not in living(deployment)
 
 
+@pytest.mark.full
 def test_what_was_dispatched_to_a_killed_worker_is_claimed_by_another(
     deployment: Deployment,
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_stopped_worker_comes_back_as_another_and_its_results_are_refused(
     deployment.stop(busy)
 
 
+@pytest.mark.full
 @pytest.mark.story(40)
 def test_a_job_that_kills_its_worker_becomes_a_dead_letter_and_its_neighbours_finish(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch

@@ -48,6 +48,7 @@ def test_a_restart_of_the_database_ends_no_process_and_no_job(
     assert set(deployment.evidence("end").values()) == {1}
 
 
+@pytest.mark.full
 def test_health_turns_red_while_the_database_is_away_and_work_goes_on_when_it_is_back(
     server: PostgresServer,
 ) -> None:
@@ -73,6 +74,7 @@ def test_health_turns_red_while_the_database_is_away_and_work_goes_on_when_it_is
     assert red.fields["reasons"][0].startswith("the database does not answer since ")
 
 
+@pytest.mark.full
 def test_a_process_whose_database_is_away_still_stops(
     server: PostgresServer, deployment: Deployment
 ) -> None:

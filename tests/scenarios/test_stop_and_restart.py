@@ -94,6 +94,7 @@ def test_stopped_again_and_again_nothing_is_lost_or_run_twice(deployment: Deploy
     assert deployment.evidence("start") == deployment.evidence("end")
 
 
+@pytest.mark.full
 def test_an_idle_process_stops_with_0(deployment: Deployment) -> None:
     process = deployment.start(jobs=1)
     deployment.release()
@@ -102,6 +103,7 @@ def test_an_idle_process_stops_with_0(deployment: Deployment) -> None:
     deployment.stop(process)
 
 
+@pytest.mark.full
 @pytest.mark.story(47)
 def test_two_processes_share_the_work(deployment: Deployment) -> None:
     jobs = 20

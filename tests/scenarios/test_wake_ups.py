@@ -156,6 +156,7 @@ def test_a_listener_whose_connection_is_cut_listens_again_and_looks_at_everythin
         scene.events.wait_for("execution.completed")
 
 
+@pytest.mark.full
 @pytest.mark.story(14)
 def test_every_connection_cut_at_once_ends_no_loop(
     postgres_url: str, postgres_database: str

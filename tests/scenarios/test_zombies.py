@@ -95,6 +95,7 @@ def one_at_a_time(deployment: Deployment, but: int) -> bool:
     return others == ["start", "end"] * (len(others) // 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workflow", ["in_loop", "in_thread"])
 def test_a_worker_that_slept_before_a_body_does_not_begin_it(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, workflow: str

@@ -55,6 +55,7 @@ def test_sqlite_is_opened_so_that_it_waits_for_the_disk(sqlite_url: str) -> None
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.story(44)
 def test_what_was_queued_survives_the_death_of_the_database(own_server: PostgresServer) -> None:
     """kill -9 of the postmaster as soon as each call has returned."""

@@ -66,6 +66,7 @@ def test_an_sqlite_file_that_is_damaged(on_sqlite: Deployment, tmp_path: Path) -
     assert "Traceback" not in on_sqlite.log()
 
 
+@pytest.mark.full
 def test_a_postgresql_that_becomes_a_standby(
     on_postgresql: Deployment, own_server: PostgresServer
 ) -> None:

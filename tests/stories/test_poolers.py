@@ -62,6 +62,7 @@ def told(server: PostgresServer, question: str) -> int:
         return int(row[0])
 
 
+@pytest.mark.full
 @pytest.mark.story(25)
 def test_processes_that_share_a_few_sessions_run_everything_once_and_within_limits(
     deployment: Deployment, prepared: PostgresServer
@@ -108,6 +109,7 @@ def test_no_lock_stays_with_a_session_that_others_get(prepared: PostgresServer) 
         assert told(prepared, SESSIONS) <= LEADERS
 
 
+@pytest.mark.full
 @pytest.mark.story(25)
 def test_a_pooler_that_is_killed_and_started_again_ends_no_process(
     prepared: PostgresServer, tmp_path: Path

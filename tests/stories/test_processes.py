@@ -195,6 +195,7 @@ def test_eight_processes_on_one_database_see_no_lock(store: Store, database_url:
     assert states(store).count(ExecutionState.COMPLETED) > 0
 
 
+@pytest.mark.full
 @pytest.mark.story(47)
 def test_four_processes_that_embed_the_same_application_run_each_job_once(
     deployment: Deployment,

@@ -532,6 +532,7 @@ hw.observer.subscribe(broken)
     assert finish(process)[0] == 0
 
 
+@pytest.mark.full
 def test_jobs_that_ignore_being_cancelled_are_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     process = start(tmp_path, "run", "stubborn:hw")
@@ -607,6 +608,7 @@ def test_a_signal_before_the_start(tmp_path: Path, number: signal.Signals, expec
     assert (code, err) == (expected, "headway: stopped\n")
 
 
+@pytest.mark.full
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     many = "\nfor n in range(9000): hw.schedule(greet, f'greet-{n}', 'x')\n"
     (tmp_path / "hello.py").write_text(HELLO + many)

@@ -31,6 +31,7 @@ def summary(out: str) -> dict[str, list[int]]:
     return {name: [int(number) for number in numbers.split()] for name, numbers in rows}
 
 
+@pytest.mark.full
 def test_without_a_terminal_it_prints_plain_lines(tmp_path: Path) -> None:
     code, out, err = finish(start(tmp_path, "demo", "--for", "4"))
     assert (code, err) == (0, "")

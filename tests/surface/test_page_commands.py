@@ -41,6 +41,7 @@ def ran(command: CommandLine, *arguments: str) -> str:
     return out
 
 
+@pytest.mark.full
 def test_what_was_requested_is_listed_until_a_page_is_there(
     shop: CommandLine, database_url: str
 ) -> None:

@@ -88,6 +88,7 @@ def test_while_the_command_itself_is_imported(tmp_path: Path, module: str, numbe
     assert ended == (130 if number == "SIGINT" else 0, STOPPED)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("arguments", LONG_RUNNING, ids=" ".join)
 def test_every_command_that_runs_until_it_is_stopped(
     tmp_path: Path, arguments: tuple[str, ...]
@@ -159,6 +160,7 @@ def test_after_each_line_of_the_start(tmp_path: Path, arguments: tuple[str, ...]
         assert code == 0, err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("whole_group", [True, False])
 def test_while_the_children_of_several_processes_start(
