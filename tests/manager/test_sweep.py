@@ -107,6 +107,16 @@ def test_new_rules_of_time_start_a_full_sweep_at_once(
     assert not first.run_once().hurry, "old and new side by side do not chase each other"
 
 
+def test_a_full_sweep_that_was_not_finished_begins_again_in_the_next_process(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_module, "CHUNK", 2)
+    declare(scene, count=5)
+    assert sweep(scene, "tzdata 2025a").run_once().hurry
+    restarted = sweep(scene, "tzdata 2025a")
+    assert [restarted.run_once().hurry for _ in range(3)] == [True, True, False]
+
+
 def test_an_old_process_does_not_replace_the_rules_of_a_new_one(scene: Scene) -> None:
     declare(scene)
     old, new = sweep(scene, "tzdata 2025a"), sweep(scene, "tzdata 2025b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from headway.web.security.access import Access
 from headway.web.security.identity import Identity, Scope
 from headway.web.security.sessions import Sessions
 from headway.web.serving import Dashboard
+from tests.builders import eventually
 from tests.federation.sites import opened
 from tests.store.factories import Clock, declare, dispatched
 from tests.web.site import Site, listening
@@ -266,6 +268,37 @@ def test_nothing_is_told_while_rights_cannot_be_checked(sqlite_url: str) -> None
         loop.run_until_complete(asyncio.sleep(0))
         assert stream.events.empty()
     loop.close()
+
+
+def test_the_broadcaster_pauses_for_who_listens_after_the_last_stream_was_closed(
+    sqlite_url: str,
+) -> None:
+    loop, looked = asyncio.new_event_loop(), threading.Event()
+    with opened(sqlite_url) as store:
+        caster = Broadcaster(History(store), every=3600)
+        caster.close(caster.listen(loop))
+        eventually(lambda: caster._thread is None)
+        looks = count_looks(caster, looked)
+        last = caster.listen(loop)
+        assert looked.wait(20)
+        # The thread that looks has begun its pause, or will, and nothing ends that but a close.
+        assert not caster._wake_up.wait(0.2) and len(looks) == 1
+        caster.close(last)
+    loop.close()
+
+
+def count_looks(caster: Broadcaster, looked: threading.Event) -> list[float]:
+    """The times at which *caster* looks from now on; the first sets *looked*."""
+    looks: list[float] = []
+    look = caster.look
+
+    def noting() -> None:
+        looks.append(time.monotonic())
+        looked.set()
+        look()
+
+    caster.look = noting  # type: ignore[method-assign]
+    return looks
 
 
 def test_streams_end_when_their_process_stops(sqlite_url: str) -> None:
