@@ -11,6 +11,7 @@ The test that is known to see the fault runs first, then the tests of its room.
     python -m tools.mutants --named            run only the test that is known to see each
     python -m tools.mutants --list             names, files and tests
     python -m tools.mutants --faults tools/mutants_sample.toml    another list
+    python -m tools.mutants --skip 70          all but the first seventy, to go on with a long list
 
 The exit status is 1 if a fault was not seen or cannot be planted any more, and 2 if tests fail
 without any fault.
@@ -286,6 +287,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--room", action="append", default=[], help="path below src/headway")
     parser.add_argument("--list", action="store_true", help="list the faults and plant none")
     parser.add_argument("--named", action="store_true", help="run no other tests of the room")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many at the beginning")
     parser.add_argument("-n", "--workers", type=int, default=1, help="number of copies at a time")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="time for one fault")
     parser.add_argument(
@@ -299,7 +301,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Run the command; returns its exit status."""
     asked = _arguments(arguments)
-    faults = picked(read_faults(root, asked.faults), asked.names, asked.room)
+    faults = picked(read_faults(root, asked.faults), asked.names, asked.room)[asked.skip :]
     if not faults:
         print("no fault has such a name; --list shows all", file=sys.stderr)
         return 2

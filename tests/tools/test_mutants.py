@@ -152,6 +152,15 @@ def test_faults_of_another_list_are_planted(
     assert capsys.readouterr().out.startswith("of the sample: seen by tests/test_doubling.py")
 
 
+def test_a_long_list_is_gone_on_with(capsys: pytest.CaptureFixture[str]) -> None:
+    known = [fault.name for fault in read_faults()]
+    assert main(["--list", "--skip", "3"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [name for name in known if any(one.startswith(f"{name}  ") for one in listed)] == known[
+        3:
+    ]
+
+
 def test_faults_are_picked_by_name_and_by_room() -> None:
     other = replace(SEEN, name="halved", file="src/headway/store/halving.py")
     assert picked([SEEN, other], ["alv"], []) == [other]
