@@ -31,7 +31,7 @@ class SandboxStore(Store):
 
 @dataclass(frozen=True)
 class SandboxAddress:
-    """What another process needs to act on the sandbox of an application, at one virtual time."""
+    """The sandbox of an application at one virtual time, as another process finds it."""
 
     application: str
     url: str
