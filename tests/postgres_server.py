@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import psycopg
+
 from headway.torture.postgres import (
     PostgresServer,
     PostgresUnavailable,
@@ -17,6 +19,7 @@ from headway.torture.postgres import (
     private_server,
     run_as,
 )
+from tests.builders import eventually
 from tests.pgbouncer import find_pgbouncer, in_front, pgbouncer
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +39,32 @@ def become_standby(server: PostgresServer) -> None:
 def promote(server: PostgresServer) -> None:
     """Have a standby take writes; its connections stay open."""
     server.run("pg_ctl", "promote", "-w")
+
+
+def _refusal(server: PostgresServer) -> str:
+    try:
+        psycopg.connect(server.url()).close()
+    except psycopg.OperationalError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def starting(server: PostgresServer) -> Iterator[None]:
+    """A server that refuses connections because it is starting, and then one that answers."""
+    standby = server.directory / "data" / "standby.signal"
+    standby.touch(mode=0o666)
+    settings = server.directory / "data" / "postgresql.auto.conf"
+    before = settings.read_text()
+    settings.write_text(before + "hot_standby = off\n")
+    options = f"-c listen_addresses= -c unix_socket_directories={server.directory}"
+    server.run("pg_ctl", "start", "-W", "-l", str(server.directory / "log"), "-o", options)
+    eventually(lambda: "the database system is" in _refusal(server))
+    yield
+    server.stop("immediate")
+    standby.unlink()
+    settings.write_text(before)
+    server.start(durable=True)
 
 
 @contextmanager

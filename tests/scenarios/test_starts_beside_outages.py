@@ -16,7 +16,7 @@ from headway.store.durability import check_durability
 from headway.store.engine import Store
 from headway.store.migrate import migrate
 from tests.builders import Recorder
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, starting
 from tests.surface.command_line import finish, read_until, start
 from tests.surface.test_cli import HELLO
 
@@ -82,29 +82,16 @@ def test_a_server_that_is_starting_is_waited_for_without_limit(
     """A standby that answers no queries refuses connections as a server that recovers."""
     (tmp_path / "hello.py").write_text(IMPATIENT)
     server.stop()
-    standby = server.directory / "data" / "standby.signal"
-    standby.touch(mode=0o666)
-    settings = server.directory / "data" / "postgresql.auto.conf"
-    before = settings.read_text()
-    settings.write_text(before + "hot_standby = off\n")
-    server.run("pg_ctl", "start", "-W", "-l", str(server.directory / "log"), "-o", options(server))
-    process = start(
-        tmp_path,
-        *("run", "hello:hw", "--no-dashboard", "--database-url", server.url()),
-    )
-    read_until(process.stderr, "(57P03); the start goes on when it answers")
-    server.stop("immediate")
-    standby.unlink()
-    settings.write_text(before)
-    server.start(durable=True)
+    with starting(server):
+        process = start(
+            tmp_path,
+            *("run", "hello:hw", "--no-dashboard", "--database-url", server.url()),
+        )
+        read_until(process.stderr, "(57P03); the start goes on when it answers")
     read_until(process.stderr, "Ctrl-C stops")
     process.send_signal(signal.SIGTERM)
 
     assert finish(process)[0] == 0
-
-
-def options(server: PostgresServer) -> str:
-    return f"-c listen_addresses= -c unix_socket_directories={server.directory}"
 
 
 def test_a_stop_while_it_waits(server: PostgresServer, tmp_path: Path) -> None:

@@ -31,10 +31,9 @@ from headway.store.engine import Store
 from headway.store.migrate import migrate
 from headway.store.urls import parse_url
 from headway.testing import Sandbox
-from tests.builders import eventually
 from tests.databases import database_url, postgres_url, sqlite_url
 from tests.pgbouncer import create_schema, drop_schema, with_setting
-from tests.postgres_server import PostgresServer, become_standby, promote
+from tests.postgres_server import PostgresServer, become_standby, promote, starting
 from tests.runtime_verbs import HOURLY, VERBS, Verb
 from tests.surface.public_calls import (
     CALLS,
@@ -300,32 +299,6 @@ def test_a_postgresql_that_stops_under_open_connections(own_server: PostgresServ
         assert raw_errors(CALLS_WITHOUT_READERS, lambda name: object_of(name, hw)) == {}
         assert hw.enqueue("work") > 0
     engine.dispose()
-
-
-def _refusal(server: PostgresServer) -> str:
-    try:
-        psycopg.connect(server.url()).close()
-    except psycopg.OperationalError as error:
-        return str(error)
-    return ""
-
-
-@contextmanager
-def starting(server: PostgresServer) -> Iterator[None]:
-    """A server that refuses connections because it is starting, and then one that answers."""
-    standby = server.directory / "data" / "standby.signal"
-    standby.touch(mode=0o666)
-    settings = server.directory / "data" / "postgresql.auto.conf"
-    before = settings.read_text()
-    settings.write_text(before + "hot_standby = off\n")
-    options = f"-c listen_addresses= -c unix_socket_directories={server.directory}"
-    server.run("pg_ctl", "start", "-W", "-l", str(server.directory / "log"), "-o", options)
-    eventually(lambda: "the database system is" in _refusal(server))
-    yield
-    server.stop("immediate")
-    standby.unlink()
-    settings.write_text(before)
-    server.start(durable=True)
 
 
 def joining(hw: Headway) -> dict[str, Call]:
